@@ -1,0 +1,34 @@
+"""What is wrong with an input, as data: raised by the reader and the elaborator, printed by report/."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from placelogic.source import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One error in the input. `code` is PLnnn: PL0 files, PL1 syntax, PL2 names, PL3 meaning
+    not modelled or ambiguous, PL4 arithmetic, PL9 internal. `hint` is the way forward."""
+
+    code: str
+    message: str
+    span: Span
+    hint: str | None = None
+
+
+class SpecError(Exception):
+    """The input cannot be read as a spec; carries every problem found so far."""
+
+    def __init__(self, *problems: Problem) -> None:
+        super().__init__("; ".join(f"{p.code}: {p.message}" for p in problems))
+        self.problems = problems
+
+
+def closest(name: str, known: Iterable[str]) -> str | None:
+    """A hint with the closest known name, or None when nothing is near."""
+    near = difflib.get_close_matches(name, sorted(set(known)), n=1, cutoff=0.6)
+    return f"did you mean `{near[0]}`?" if near else None

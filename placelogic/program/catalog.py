@@ -1,0 +1,69 @@
+"""The closed vocabularies of the language: whatever is not listed here is refused by name."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Needs(Enum):
+    """How much of a tensor an optimizer must see to update one element of it."""
+
+    ELEMENT = "one element"
+    TENSOR = "the whole tensor"
+    BLOCK = "whole blocks of quantised moments"
+
+
+OPTIMIZERS: dict[str, Needs] = {
+    "sgd": Needs.ELEMENT,
+    "adam": Needs.ELEMENT,
+    "adamw": Needs.ELEMENT,
+    "adagrad": Needs.ELEMENT,
+    "rmsprop": Needs.ELEMENT,
+    "nadam": Needs.ELEMENT,
+    "lion": Needs.ELEMENT,
+    "sophia": Needs.ELEMENT,
+    "muon": Needs.TENSOR,
+    "shampoo": Needs.TENSOR,
+    "soap": Needs.TENSOR,
+    "lamb": Needs.TENSOR,
+    "lars": Needs.TENSOR,
+    "adafactor": Needs.TENSOR,
+    "adam8bit": Needs.BLOCK,
+    "adamw8bit": Needs.BLOCK,
+    "lion8bit": Needs.BLOCK,
+}
+
+STATES = ("params", "optimizer", "gradients", "activations")
+"""The four training states, in the order of the paper's tuple."""
+
+KINDS = ("matrix", "vector", "embedding", "expert", "router")
+
+SPLITS = ("batch", "sequence", "tokens")
+"""What the work can be split along. `tokens` is any share of the loss tokens."""
+
+ACTIVATION_DIMS = ("batch", "tokens", "sequence", "heads", "hidden", "vocab", "expert")
+STATE_DIMS = ("param", "layer", "flat")
+"""Cuts every weight has; weights may declare more with `dims`."""
+
+WHOLE_TENSOR_DIMS = ("param", "layer")
+"""Cuts that leave every tensor whole on one device."""
+
+DTYPE_BYTES: dict[str, float] = {
+    "fp64": 8, "fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2,
+    "fp8": 1, "int8": 1, "nf4": 0.5, "fp4": 0.5, "int4": 0.5, "nvfp4": 0.5, "mxfp4": 0.5, "mxfp8": 1,
+}  # fmt: skip
+
+PRECISION_STATES = ("params", "compute", "gradients", "master", "moments")
+
+SCHEDULES: dict[str, bool] = {
+    "gpipe": False,
+    "1f1b": False,
+    "one_f_one_b": False,
+    "interleaved_1f1b": False,
+    "looped_bfs": False,
+    "zero_bubble": False,
+    "interleaved_zero_bubble": False,
+    "zbv": True,
+    "dualpipe_v": True,
+}
+"""Pipeline schedules; True where the stages lie in a V: first and last stage on one device."""

@@ -1,0 +1,207 @@
+"""Arithmetic over sizes: what a person may write wherever a number is expected.
+
+One expression type serves the syntax tree and the step program. Values are exact rationals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import assert_never
+
+from placelogic.source import NOWHERE, Span
+
+
+@dataclass(frozen=True, slots=True)
+class Num:
+    value: Fraction
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    name: str
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Neg:
+    operand: Expr
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """`op` is one of + - * / %. Division is exact; % is the integer remainder, with the divisor's sign."""
+
+    op: str
+    left: Expr
+    right: Expr
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """`memory(zero3)`: only in claims."""
+
+    function: str
+    argument: str
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+Expr = Num | Name | Neg | Binary | Call
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """`op` is one of == != < <= > >=."""
+
+    op: str
+    left: Expr
+    right: Expr
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+TOKENS = "tokens"
+"""The reserved name for all loss tokens of the step (T in the semantics)."""
+
+
+def number(value: int | Fraction) -> Num:
+    return Num(Fraction(value))
+
+
+def names(expr: Expr | Compare) -> Iterator[Name]:
+    """Every name used, left to right, with repeats."""
+    match expr:
+        case Num() | Call():
+            return
+        case Name():
+            yield expr
+        case Neg(operand):
+            yield from names(operand)
+        case Binary(_, left, right) | Compare(_, left, right):
+            yield from names(left)
+            yield from names(right)
+        case _:
+            assert_never(expr)
+
+
+def divisors(expr: Expr | Compare) -> Iterator[Expr]:
+    """Every right-hand side of / and %, inner ones first: each must differ from zero."""
+    match expr:
+        case Num() | Name() | Call():
+            return
+        case Neg(operand):
+            yield from divisors(operand)
+        case Binary(op, left, right):
+            yield from divisors(left)
+            yield from divisors(right)
+            if op in "/%":
+                yield right
+        case Compare(_, left, right):
+            yield from divisors(left)
+            yield from divisors(right)
+        case _:
+            assert_never(expr)
+
+
+def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
+    """Replace names by expressions, once (replacements are not looked into)."""
+    match expr:
+        case Num() | Call():
+            return expr
+        case Name(name):
+            return values.get(name, expr)
+        case Neg(operand):
+            return Neg(substitute(operand, values), expr.span)
+        case Binary(op, left, right):
+            return Binary(op, substitute(left, values), substitute(right, values), expr.span)
+        case _:
+            assert_never(expr)
+
+
+def evaluate(expr: Expr, env: Mapping[str, Fraction | int]) -> Fraction:
+    """The exact value. Raises KeyError for an unknown name and ZeroDivisionError."""
+    match expr:
+        case Num(value):
+            return value
+        case Name(name):
+            return Fraction(env[name])
+        case Neg(operand):
+            return -evaluate(operand, env)
+        case Binary(op, left, right):
+            a, b = evaluate(left, env), evaluate(right, env)
+            match op:
+                case "+":
+                    return a + b
+                case "-":
+                    return a - b
+                case "*":
+                    return a * b
+                case "/":
+                    return a / b
+                case "%":
+                    return a % b
+                case _:
+                    raise ValueError(f"unknown operator {op!r}")
+        case Call():
+            raise ValueError("claims are not evaluated")
+        case _:
+            assert_never(expr)
+
+
+def holds(condition: Compare, env: Mapping[str, Fraction | int]) -> bool:
+    """Whether the condition is true. Raises like `evaluate`."""
+    a, b = evaluate(condition.left, env), evaluate(condition.right, env)
+    match condition.op:
+        case "==":
+            return a == b
+        case "!=":
+            return a != b
+        case "<":
+            return a < b
+        case "<=":
+            return a <= b
+        case ">":
+            return a > b
+        case ">=":
+            return a >= b
+        case _:
+            raise ValueError(f"unknown comparison {condition.op!r}")
+
+
+_PRECEDENCE = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2}
+
+
+def show(expr: Expr | Compare) -> str:
+    """As a person writes it; parses back to an equal expression."""
+    match expr:
+        case Compare(op, left, right):
+            return f"{show(left)} {op} {show(right)}"
+        case Num(value):
+            return str(value) if value.denominator == 1 else f"{value.numerator}/{value.denominator}"
+        case Name(name):
+            return name
+        case Call(function, argument):
+            return f"{function}({argument})"
+        case Neg(operand):
+            return f"-{_operand(operand, 3)}"
+        case Binary(op, left, right):
+            level = _PRECEDENCE[op]
+            space = " " if op in "+-%" else ""
+            return f"{_operand(left, level)}{space}{op}{space}{_operand(right, level + 1)}"
+        case _:
+            assert_never(expr)
+
+
+def _operand(expr: Expr, level: int) -> str:
+    match expr:
+        case Binary(op, _, _) if _PRECEDENCE[op] < level:
+            return f"({show(expr)})"
+        case Num(value) if value.denominator != 1 and level > 2:
+            return f"({show(expr)})"
+        case Neg() if level > 1:
+            return f"({show(expr)})"
+        case _:
+            return show(expr)

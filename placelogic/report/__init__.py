@@ -1,0 +1,1 @@
+"""Findings as data, and one short renderer per format."""

@@ -1,0 +1,592 @@
+"""The syntax tree of a `.place` file: one frozen class per statement, each with its place.
+
+The tree keeps what was written (aliases resolved, order kept) and means nothing yet:
+`elaborate/` turns it into a step program.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from placelogic.program.expr import Compare, Expr
+from placelogic.source import Span
+
+
+# --- pieces ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class AxisRef:
+    """An axis, or a product of axes: `dp`, `edp * ep`. First factor slowest."""
+
+    names: tuple[str, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a statement is about: names of weights, or kinds, or `("*",)`."""
+
+    names: tuple[str, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """How a state lies: `letter` is R, S, S* or M; `host` adds O. `O` alone is R with host."""
+
+    letter: Literal["R", "S", "S*", "M"]
+    dim: str | None
+    host: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """A parameter of a strategy or model, with the default that makes it optional."""
+
+    name: str
+    default: Expr | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """`dp`, `schedule = zbv`: words, axes and products of axes are read as expressions."""
+
+    name: str | None
+    value: Expr
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class StrategyCall:
+    name: str
+    arguments: tuple[Argument, ...]
+    span: Span
+
+
+# --- meshes and sizes -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class AxisDecl:
+    """`tp = 8`, `2 <= pp <= 16` (bounds as comparisons), or open."""
+
+    name: str
+    size: Expr | None
+    bounds: tuple[Compare, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class MeshStmt:
+    axes: tuple[AxisDecl, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class AxisStmt:
+    name: str
+    factors: AxisRef
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class LetItem:
+    name: str
+    value: Expr | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class LetStmt:
+    items: tuple[LetItem, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class AssumeStmt:
+    conditions: tuple[Compare, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class ImportStmt:
+    path: str
+    span: Span
+
+
+# --- work and objective ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SplitStmt:
+    """`batch over dp`: dim is batch, sequence or tokens."""
+
+    dim: str
+    axes: tuple[AxisRef, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class MicrobatchesStmt:
+    """`microbatches M` declares the name M unless a `let` already did; or a number, or an expression."""
+
+    count: Expr
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class TokensStmt:
+    even: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectiveStmt:
+    kind: Literal["mean", "sum"]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class FeedStmt:
+    kind: Literal["same", "different"]
+    axes: tuple[AxisRef, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class LossStmt:
+    """`scope` is local, global, over (then `axes` and `microbatches` say over what) or sum."""
+
+    name: str | None
+    scope: Literal["local", "global", "over", "sum"]
+    axes: tuple[AxisRef, ...]
+    microbatches: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class SyncStmt:
+    """`axes` and `microbatches` together say over what; at least one is present."""
+
+    target: Target
+    axes: tuple[AxisRef, ...]
+    microbatches: bool
+    op: Literal["none", "sum", "mean"]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleStmt:
+    target: Target
+    factor: Expr
+    span: Span
+
+
+# --- steps ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LoopOp:
+    """`subset`: each, but_last, but_first, first, last, or index (then `index` counts from 1)."""
+
+    subset: Literal["each", "but_last", "but_first", "first", "last", "index"]
+    index: int | None
+    body: tuple[StepOp, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class AccumulateOp:
+    """`replace` when `fresh` is to overwrite the buffer. `buffer` None is the unnamed one."""
+
+    replace: bool
+    buffer: str | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class ReduceOp:
+    buffer: str | None
+    scattered: bool
+    axes: tuple[AxisRef, ...]
+    op: Literal["sum", "mean"]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class GatherGradientsOp:
+    axes: tuple[AxisRef, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleOp:
+    buffer: str | None
+    factor: Expr
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleLossOp:
+    """`scale loss aux by 1/dp`: the fresh gradient of one loss term (None: the unnamed term)."""
+
+    term: str | None
+    factor: Expr
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class ClipOp:
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class SkipOp:
+    """`skip on overflow over dp`; `over none` has no axes."""
+
+    axes: tuple[AxisRef, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateOp:
+    buffer: str | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class GatherParamsOp:
+    axes: tuple[AxisRef, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class BroadcastParamsOp:
+    axis: AxisRef
+    root: int
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshOp:
+    """`refresh params from master`."""
+
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class OffloadGradientsOp:
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class FetchParamsOp:
+    span: Span
+
+
+StepOp = (
+    LoopOp
+    | AccumulateOp
+    | ReduceOp
+    | GatherGradientsOp
+    | ScaleOp
+    | ScaleLossOp
+    | ClipOp
+    | SkipOp
+    | UpdateOp
+    | GatherParamsOp
+    | BroadcastParamsOp
+    | RefreshOp
+    | OffloadGradientsOp
+    | FetchParamsOp
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StepStmt:
+    target: Target
+    body: tuple[StepOp, ...]
+    span: Span
+
+
+# --- start, clipping, optimizer, random streams, precision ----------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class InitSame:
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class InitDifferent:
+    axes: tuple[AxisRef, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class InitBroadcast:
+    axis: AxisRef
+    root: int
+    span: Span
+
+
+InitOp = InitSame | InitDifferent | InitBroadcast
+
+
+@dataclass(frozen=True, slots=True)
+class InitStmt:
+    """`block` tells `init x { ... }` from the one-line form."""
+
+    target: Target
+    ops: tuple[InitOp, ...]
+    block: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class ClipEntry:
+    """Over which axes the squares of these weights are summed; none has no axes."""
+
+    target: Target
+    axes: tuple[AxisRef, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class ClipStmt:
+    """`clip global_norm`; `entries` None means derived."""
+
+    norm: str
+    entries: tuple[ClipEntry, ...] | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizerStmt:
+    name: str
+    target: Target | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class RandomStmt:
+    target: Target
+    axes: tuple[AxisRef, ...]
+    kind: Literal["same", "different"]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class PrecisionEntry:
+    state: str
+    dtype: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class PrecisionStmt:
+    target: Target | None
+    entries: tuple[PrecisionEntry, ...]
+    span: Span
+
+
+# --- weights, models, placements, strategies ------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SizeProp:
+    value: Expr
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class LayersProp:
+    value: Expr
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class DimsProp:
+    names: tuple[str, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class KindProp:
+    name: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class UsedOnProp:
+    """`used on first and last of pp`; without `of`, of the axis that `stages` names."""
+
+    stages: tuple[Literal["first", "last"], ...]
+    axis: AxisRef | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class RoutedProp:
+    axis: AxisRef
+    span: Span
+
+
+WeightsProp = SizeProp | LayersProp | DimsProp | KindProp | UsedOnProp | RoutedProp
+
+
+@dataclass(frozen=True, slots=True)
+class WeightsStmt:
+    name: str
+    props: tuple[WeightsProp, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class FreezeStmt:
+    target: Target
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class ModelDef:
+    """`model llama(layers, hidden) { ... }`: a definition has parentheses."""
+
+    name: str
+    params: tuple[Param, ...]
+    body: tuple[Statement, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class ModelStmt:
+    """`model llama { layers 80, hidden 8192 }`: a use has braces only. Arguments are all named."""
+
+    name: str
+    arguments: tuple[Argument, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceEntry:
+    """`state`: params, optimizer, gradients or activations."""
+
+    state: str
+    mode: Mode
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceStmt:
+    """`axes` empty: `place * { activations materialized }`, a residency without an axis.
+
+    `reshard`: the value of `reshard_after_forward`, where given (a word or a number)."""
+
+    target: Target
+    axes: tuple[AxisRef, ...]
+    entries: tuple[PlaceEntry, ...]
+    reshard: Expr | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class StagesStmt:
+    """`stages over pp { schedule 1f1b, chunks 1 }`: the axis that pipeline stages lie on."""
+
+    axis: AxisRef
+    schedule: Expr | None
+    chunks: Expr | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class StrategyDef:
+    name: str
+    params: tuple[Param, ...]
+    body: tuple[Statement, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class UseStmt:
+    calls: tuple[StrategyCall, ...]
+    span: Span
+
+
+# --- specs, claims, expectations ------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SpecDef:
+    name: str
+    body: tuple[Statement, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetStmt:
+    amount: Expr
+    unit: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimStmt:
+    condition: Compare
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectStmt:
+    """`expect refuted GI01 norm`: `code` and `weights` are optional."""
+
+    verdict: Literal["proved", "refuted", "vacuous", "error"]
+    code: str | None
+    weights: str | None
+    span: Span
+
+
+Statement = (
+    MeshStmt
+    | AxisStmt
+    | LetStmt
+    | AssumeStmt
+    | ImportStmt
+    | SplitStmt
+    | MicrobatchesStmt
+    | TokensStmt
+    | ObjectiveStmt
+    | FeedStmt
+    | LossStmt
+    | SyncStmt
+    | ScaleStmt
+    | StepStmt
+    | InitStmt
+    | ClipStmt
+    | OptimizerStmt
+    | RandomStmt
+    | PrecisionStmt
+    | WeightsStmt
+    | FreezeStmt
+    | ModelDef
+    | ModelStmt
+    | PlaceStmt
+    | StagesStmt
+    | StrategyDef
+    | UseStmt
+    | SpecDef
+    | BudgetStmt
+    | ClaimStmt
+    | ExpectStmt
+)
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    path: str
+    statements: tuple[Statement, ...]
+    span: Span
