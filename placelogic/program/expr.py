@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import assert_never
 
+from placelogic.compat import assert_never
 from placelogic.source import NOWHERE, Span
 
 
