@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 from placelogic.compat import assert_never
 from placelogic.problem import Problem, SpecError
-from placelogic.program.expr import TOKENS, Binary, Call, Compare, Expr, Name, Neg, Num, divisors, show
+from placelogic.program.expr import TOKENS, Binary, Call, Compare, Expr, Name, Neg, Num, divisors, names, show
 from placelogic.program.program import Axes, Program
-from placelogic.prove.formula import Formula, Remainder, Test, at_least, test
+from placelogic.prove.formula import FALSE, TRUE, Formula, Remainder, Test, at_least, both, either, negate, test
 from placelogic.prove.ratio import ONE, ONE_POLY, Ratio, const, product, var
 from placelogic.prove.solver import Named
 from placelogic.source import Span
@@ -40,6 +40,7 @@ class Sizes:
     background: list[Formula] = field(default_factory=list)
     open: list[str] = field(default_factory=list)
     divisors: list[Divisor] = field(default_factory=list)
+    whole: list[Named] = field(default_factory=list)
     axis_names: tuple[str, ...] = ()
     microbatches: Ratio = ONE
     _remainders: dict[tuple, str] = field(default_factory=dict)
@@ -49,6 +50,30 @@ class Sizes:
 
     def product(self, axes: Axes) -> Ratio:
         return product([self.values[axis] for axis in axes])
+
+    def ends(self, axis: str) -> Ratio:
+        """How many devices the first and the last stage of an axis are: 1 at size 1, else 2."""
+        size = self.values[axis]
+        if size.constant is not None:
+            return const(min(int(size.constant), 2))
+        ends = var(f"ends.{axis}")
+        fact = either(
+            both(test("=", size, ONE), test("=", ends, ONE)),
+            both(test(">=", size, const(2)), test("=", ends, const(2))),
+        )
+        if fact not in self.background:
+            self.background.append(fact)
+        return ends
+
+    def indicator(self, name: str, condition: Formula) -> Ratio:
+        """1 where the condition holds, else 0."""
+        if condition in (TRUE, FALSE):
+            return const(1 if condition == TRUE else 0)
+        flag = var(name)
+        fact = either(both(condition, test("=", flag, ONE)), both(negate(condition), test("=", flag, const(0))))
+        if fact not in self.background:
+            self.background.append(fact)
+        return flag
 
     def ratio(self, expr: Expr) -> Ratio:
         """The normal form. Records divisors met. Raises SpecError for arithmetic without meaning."""
@@ -121,13 +146,14 @@ class Sizes:
         self.background.append(at_least(variable, 1))
         return variable
 
-    def define(self, name: str, expr: Expr) -> Ratio:
-        """A positive integer equal to the expression: a constant, or a variable tied to it."""
-        value = self.ratio(expr)
-        if value.constant is not None:
+    def define(self, name: str, value: Ratio, text: str) -> Ratio:
+        """A count with this value: a constant, an open size, or a variable tied to it, under the
+        assumption (printed) that the value is a whole number."""
+        if value.constant is not None or value in (var(name) for name in self.open):
             return value
         variable = var(name)
-        self.background += [at_least(variable, 1), Test("=", variable - value)]
+        self.background.append(at_least(variable, 1))
+        self.whole.append(Named(f"{text} is a whole number", Test("=", variable - value)))
         return variable
 
 
@@ -142,8 +168,6 @@ def sizes_of(program: Program) -> tuple[Sizes, tuple[Named, ...]]:
 
     def resolve(expr: Expr) -> None:
         """Lets may use later ones (and axes): fill in what this expression needs first."""
-        from placelogic.program.expr import names
-
         for name in names(expr):
             if name.name in pending:
                 let = pending.pop(name.name)
@@ -159,7 +183,7 @@ def sizes_of(program: Program) -> tuple[Sizes, tuple[Named, ...]]:
     for atom in program.mesh.atoms:
         if atom.size is not None:
             resolve(atom.size)
-            sizes.values[atom.name] = sizes.define(atom.name, atom.size)
+            sizes.values[atom.name] = sizes.define(atom.name, sizes.ratio(atom.size), show(atom.size))
     for name, axes in program.mesh.views:
         sizes.values[name] = sizes.product(axes)
     for let in program.lets:
@@ -167,12 +191,16 @@ def sizes_of(program: Program) -> tuple[Sizes, tuple[Named, ...]]:
     count = program.work.microbatches
     if isinstance(count, Name) and count.name not in sizes.values:
         sizes.values[count.name] = sizes.declare(count.name)
-    sizes.microbatches = sizes.values[count.name] if isinstance(count, Name) else sizes.define(MICROBATCHES, count)
+    sizes.microbatches = sizes.define(MICROBATCHES, sizes.ratio(count), show(count))
     sizes.values[TOKENS] = sizes.declare(PER_ITEM) * sizes.product(program.work.split_axes) * sizes.microbatches
     for let in program.lets:
         if let.value is not None:
             sizes.need_divisors(let.value)
-    named = []
+    for atom in program.mesh.atoms:
+        if atom.size is not None:
+            sizes.need_divisors(atom.size)
+    sizes.need_divisors(count)
+    named = list(sizes.whole)
     for assumption in program.assumptions:
         sizes.need_divisors(assumption.condition)
         named.append(Named(assumption.text, sizes.condition(assumption.condition)))
