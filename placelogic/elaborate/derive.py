@@ -16,9 +16,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from placelogic.elaborate.facts import facts_of
 from placelogic.elaborate.stated import Stated
 from placelogic.program.expr import TOKENS, Binary, Expr, Name, Num, number
-from placelogic.program.facts import Fact, Facts
+from placelogic.program.facts import Fact
 from placelogic.program.program import (
     Accumulate,
     Axes,
@@ -54,14 +55,15 @@ class _Reduction:
     ties_stages: bool
 
 
-def derive(program: Program, facts: Facts, stated: Stated) -> Program:
-    """The program with a step for every trained weight group; stated steps are kept."""
+def derive(program: Program, stated: Stated) -> Program:
+    """The program with its facts, and a step for every trained weight group; stated steps are kept."""
+    facts = facts_of(program)
     steps = []
     for weights in program.weights:
         if weights.frozen:
             continue
         steps.append(program.step(weights.name) or _step(program, weights, facts[weights.name], stated))
-    return replace(program, steps=tuple(steps))
+    return replace(program, steps=tuple(steps), facts=facts)
 
 
 def _step(program: Program, weights: Weights, facts: Mapping[str, Fact], stated: Stated) -> Step:
