@@ -70,7 +70,7 @@ def check_files(found: tuple[Found, ...], settings: Settings) -> Iterator[FileRe
 
 def check_found(found: Found, settings: Settings) -> FileReport:
     if found.problem is not None:
-        return _failed(found.path, "", SpecError(found.problem))
+        return failed(found.path, "", SpecError(found.problem))
     return check_file(found.path, settings, library=found.in_folder)
 
 
@@ -81,24 +81,21 @@ def check_file(path: str, settings: Settings = Settings(), *, library: bool = Fa
 
         text = read_source(path)
     except Exception as error:
-        return _failed(path, "", error)
+        return failed(path, "", error)
     return check_text(text, path, settings, library=library)
 
 
 def check_text(text: str, path: str, settings: Settings = Settings(), *, library: bool = False) -> FileReport:
     """Check the text of one file; `path` is what the report calls it, and where imports start from."""
     try:
-        from placelogic.elaborate import elaborate_file
         from placelogic.syntax.parse import parse
 
         file = parse(text, path)
         if library and is_library(file):
             return FileReport(path, (), text, library=True)
-        specs = elaborate_file(file, settings.at)
-        if not specs:
-            raise SpecError(Problem("PL025", "there is no spec in this file", whole(path), "describe a mesh and weights"))
+        specs = elaborated(file, settings.at)
     except Exception as error:
-        return _failed(path, text, error)
+        return failed(path, text, error)
     reports = tuple(_check_spec(spec, path, settings) for spec in specs)
     return FileReport(path, reports, text, _sources(path, reports))
 
@@ -109,6 +106,17 @@ def is_library(file: File) -> bool:
 
     defines = any(isinstance(statement, (StrategyDef, ModelDef)) for statement in file.statements)
     return defines and all(isinstance(statement, (StrategyDef, ModelDef, ImportStmt)) for statement in file.statements)
+
+
+def elaborated(file: File, at: Mapping[str, int]) -> tuple[ElaboratedSpec, ...]:
+    """The specs of a file, at least one. Raises SpecError."""
+    from placelogic.elaborate import elaborate_file
+
+    specs = elaborate_file(file, at)
+    if not specs:
+        message = "there is no spec in this file"
+        raise SpecError(Problem("PL025", message, whole(file.path), "a spec has a mesh and weights"))
+    return specs
 
 
 def complete(spec: ElaboratedSpec) -> Program:
@@ -197,7 +205,8 @@ def open_sizes(program: Program) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*axes, *counts]))
 
 
-def _failed(path: str, text: str, error: Exception) -> FileReport:
+def failed(path: str, text: str, error: Exception) -> FileReport:
+    """The report on a file that could not be read as specs at all."""
     name = os.path.splitext(os.path.basename(path))[0]
     report = SpecReport(name, "error", findings=findings_of(error, whole(path)))
     return FileReport(path, (report,), text, _sources(path, (report,)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,7 +12,6 @@ from placelogic.problem import Problem, SpecError
 from placelogic.source import Span
 
 SUFFIX = ".place"
-STDIN = "<stdin>"
 
 
 def whole(path: str) -> Span:
@@ -81,6 +79,8 @@ def replace(path: str, old: bytes, new: bytes) -> None:
     moment one of the two is there, whole. Links are followed; permissions and owner stay.
 
     Raises SpecError: PL023 if it cannot be written, PL024 if the file is no longer `old`."""
+    import tempfile
+
     target = os.path.realpath(path)
     temporary: str | None = None
     try:

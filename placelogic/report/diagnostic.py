@@ -90,6 +90,11 @@ class FileReport:
     sources: Mapping[str, str] = field(default_factory=dict)
     library: bool = False
 
+    @property
+    def exit_code(self) -> int:
+        """As of a report with this file alone."""
+        return Report((self,)).exit_code
+
 
 OUTSIDE_THE_CLAIM = (
     "rounding and reduce dtype",

@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import TextIO
 
 from placelogic.report.layout import Line, Style, plain
@@ -24,11 +25,21 @@ _COLOURS: dict[Style, str] = {
 
 
 def prepare_streams() -> None:
-    """Characters that a stream cannot encode are printed as escapes instead of ending the program."""
-    for stream in (sys.stdout, sys.stderr):
-        reconfigure = getattr(stream, "reconfigure", None)
-        if reconfigure is not None:
-            reconfigure(errors="backslashreplace")
+    """Make printing safe: characters that a stream cannot encode come out as escapes, and a stream
+    that the shell closed takes everything."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115: it lives as long as we do
+        elif hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def discard_output() -> None:
+    """After writing to standard output failed: what its buffer still holds goes nowhere, or closing
+    the stream at exit would fail again."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def terminal_width(stream: TextIO) -> int | None:
@@ -48,28 +59,29 @@ def _is_terminal(stream: TextIO) -> bool:
 
 
 class Printer:
-    """Prints lines as they come, and keeps count of blank lines between paragraphs."""
+    """Prints lines as they come. Empty lines part paragraphs: several count as one, and there is
+    none at the beginning or the end."""
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
         self._colour = wants_colour(stream)
         self._console = None
-        self._open = False
+        self._started = False
+        self._gap = False
 
     def lines(self, lines: Iterable[Line]) -> None:
         for line in lines:
             text = plain(line)
-            if self._colour and text:
+            if not text:
+                self._gap = self._started
+                continue
+            if self._gap:
+                self.stream.write("\n")
+            self._started, self._gap = True, False
+            if self._colour:
                 self._coloured(line)
             else:
                 self.stream.write(text + "\n")
-            self._open = bool(text)
-
-    def gap(self) -> None:
-        """A blank line, unless there is one or nothing was printed yet."""
-        if self._open:
-            self.stream.write("\n")
-            self._open = False
 
     def _coloured(self, line: Line) -> None:
         from rich.console import Console

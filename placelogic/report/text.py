@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from io import StringIO
 
 from placelogic.compat import assert_never
 from placelogic.report.diagnostic import (
@@ -20,8 +21,9 @@ from placelogic.report.diagnostic import (
     SpecReport,
     exit_code,
 )
-from placelogic.report.layout import Line, Style, plain, table, visible, wrap
+from placelogic.report.layout import Line, Style, table, visible, wrap
 from placelogic.report.snippet import snippet
+from placelogic.report.terminal import Printer
 
 EXCERPT_WIDTH = 120
 """How much of a long source line is shown where there is no terminal to measure."""
@@ -49,11 +51,12 @@ class Look:
 
 def render(report: Report, look: Look = Look()) -> str:
     """The whole report as plain text."""
-    lines = [line for file in report.files for line in file_lines(file, look)]
-    closing = closing_lines(report, look)
-    if lines and closing and plain(lines[-1]):
-        lines.append(())
-    return "\n".join(map(plain, [*lines, *closing])).rstrip("\n")
+    out = StringIO()
+    printer = Printer(out)
+    for file in report.files:
+        printer.lines(file_lines(file, look))
+    printer.lines(closing_lines(report, look))
+    return out.getvalue().rstrip("\n")
 
 
 def file_lines(file: FileReport, look: Look) -> list[Line]:
@@ -66,7 +69,7 @@ def closing_lines(report: Report, look: Look) -> list[Line]:
     """Counts, what was not stated, and what is outside the claim. Nothing when quiet."""
     if look.quiet:
         return []
-    lines = [_summary(report)]
+    lines: list[Line] = [(), _summary(report)]
     decided = [spec for spec in report.specs if spec.verdict in ("proved", "refuted")]
     derived = [spec for spec in decided if spec.verdict == "proved" and not spec.obligations.stated]
     if derived:
@@ -117,7 +120,7 @@ def _spec(file: FileReport, spec: SpecReport, look: Look) -> list[Line]:
         if finding.severity == "note":
             brief.append(finding)
             continue
-        lines += [*finding_lines(file, finding, look), ()]
+        lines += [(), *finding_lines(file, finding, look), ()]
     blocks = bool(lines)
     lines += _verdict(file, spec, look)
     for finding in brief:
