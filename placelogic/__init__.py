@@ -1,13 +1,12 @@
 """Proves, for every device count at once, that a distributed training strategy trains what one device would.
 
-    report = placelogic.check("llama.place", at={"dp": 64})
-    report.files[0].specs[0].verdict    # "proved", "refuted", "undecided", "vacuous" or "error"
+report = placelogic.check("llama.place", at={"dp": 64})
+report.files[0].specs[0].verdict    # "proved", "refuted", "undecided", "vacuous" or "error"
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # known to type checkers under this name; `typing` itself is not free
 if TYPE_CHECKING:
     from placelogic.checking import check as check
     from placelogic.report.diagnostic import Report as Report
@@ -19,7 +18,7 @@ __all__ = ["Report", "__version__", "check"]
 _HOMES = {"check": "placelogic.checking", "Report": "placelogic.report.diagnostic"}
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'placelogic' has no attribute {name!r}")

@@ -48,7 +48,9 @@ def _below(folder: str) -> list[Found]:
     def unreadable(error: OSError) -> None:
         path = str(error.filename)
         reason = (error.strerror or "it cannot be read").lower()
-        found.append(Found(path, True, Problem("PL021", f"the folder `{path}` cannot be searched: {reason}", whole(path))))
+        found.append(
+            Found(path, True, Problem("PL021", f"the folder `{path}` cannot be searched: {reason}", whole(path)))
+        )
 
     for parent, folders, names in os.walk(folder, onerror=unreadable):
         folders[:] = sorted(name for name in folders if not name.startswith("."))

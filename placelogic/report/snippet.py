@@ -26,7 +26,9 @@ def _bar(gutter: int) -> Line:
     return ((" " * gutter + " |", "gutter"),)
 
 
-def _one(lines: list[str], span: Span, last: int, label: str | None, width: int, gutter: int, style: Style) -> list[Line]:
+def _one(
+    lines: list[str], span: Span, last: int, label: str | None, width: int, gutter: int, style: Style
+) -> list[Line]:
     if last > span.line:
         return _many(lines, span.line, last, label, width, gutter, style)
     raw = lines[span.line - 1].rstrip("\r")
@@ -48,7 +50,9 @@ def _one(lines: list[str], span: Span, last: int, label: str | None, width: int,
     return [source, (*margin, (" " * start + marks, style)), *below]
 
 
-def _many(lines: list[str], first: int, last: int, label: str | None, width: int, gutter: int, style: Style) -> list[Line]:
+def _many(
+    lines: list[str], first: int, last: int, label: str | None, width: int, gutter: int, style: Style
+) -> list[Line]:
     numbers: list[int | None] = list(range(first, last + 1))
     if len(numbers) > _LINES_SHOWN:
         numbers = [*numbers[: _LINES_SHOWN - 2], None, last]

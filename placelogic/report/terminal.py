@@ -30,7 +30,7 @@ def prepare_streams() -> None:
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115: it lives as long as we do
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # it lives as long as we do
         elif hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
 

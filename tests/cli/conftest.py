@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, replace
+from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from placelogic.problem import Problem, SpecError
-from placelogic.program.program import Atom, Expectation, Let, Mesh, Program, Work
 from placelogic.program.expr import Name
+from placelogic.program.program import Atom, Expectation, Let, Mesh, Program, Work
 from placelogic.report.diagnostic import Counterexample, DeviceRow, Finding, Obligations, SpecReport
 from placelogic.source import Span
 from placelogic.syntax.ast import File, StrategyDef
@@ -66,7 +67,9 @@ def elaborate_file(file: File, fixed: dict[str, int]) -> tuple[FakeSpec, ...]:
             wanted = Expectation(verdict, code, weights, span)
             specs[-1] = replace(specs[-1], expectations=(*specs[-1].expectations, wanted))
         elif line == "unknown":
-            specs.append(FakeSpec(line, None, (), (Problem("PL201", "there is no axis `dq`", span, "did you mean `dp`?"),)))
+            specs.append(
+                FakeSpec(line, None, (), (Problem("PL201", "there is no axis `dq`", span, "did you mean `dp`?"),))
+            )
         elif line:
             specs.append(FakeSpec(line, _program(line, span), (line == "stated",), (), (), span))
     return tuple(specs)
@@ -76,7 +79,13 @@ def prove(program: Program, options: Options) -> SpecReport:
     span = program.span
     match program.name:
         case "proved" | "stated":
-            return SpecReport(program.name, "proved", ("tokens even",), (), Obligations(proved=3, stated=1 if program.name == "stated" else 0))
+            return SpecReport(
+                program.name,
+                "proved",
+                ("tokens even",),
+                (),
+                Obligations(proved=3, stated=1 if program.name == "stated" else 0),
+            )
         case "refuted":
             rows = (DeviceRow({"dp": 0, "tp": 0}, "2 g", "g"), DeviceRow({"dp": 0, "tp": 1}, "2 g", "g"))
             finding = Finding(
@@ -108,6 +117,13 @@ def format_text(text: str, path: str) -> str:
 
 
 @pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to work in."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
 def behind(monkeypatch: pytest.MonkeyPatch) -> None:
     """Put the stand-in in the place of parser, elaborator and prover."""
 
@@ -116,7 +132,9 @@ def behind(monkeypatch: pytest.MonkeyPatch) -> None:
             with open(path, encoding="utf-8") as file:
                 return file.read()
         except OSError as error:
-            raise SpecError(Problem("PL001", f"cannot read `{path}`: {error.strerror}", Span(path, 1, 1, 1, 1))) from None
+            raise SpecError(
+                Problem("PL001", f"cannot read `{path}`: {error.strerror}", Span(path, 1, 1, 1, 1))
+            ) from None
 
     homes = {
         "placelogic.syntax.read": {"read_source": read_source},

@@ -14,12 +14,6 @@ from placelogic.cli import main
 pytestmark = pytest.mark.usefixtures("behind")
 
 
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def test_proved_is_two_lines_and_a_summary(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (here / "a.place").write_text("stated\n")
     assert main(["check", "a.place"]) == 0
@@ -92,7 +86,9 @@ def test_exit_code_over_all_specs(here: Path, specs: str, code: int) -> None:
         ("unknown\nexpect error PL202", 1),
     ],
 )
-def test_expectations_decide_the_exit_code(here: Path, text: str, code: int, capsys: pytest.CaptureFixture[str]) -> None:
+def test_expectations_decide_the_exit_code(
+    here: Path, text: str, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
     (here / "a.place").write_text(text)
     assert main(["check", "a.place"]) == code
     assert ("EX01" in capsys.readouterr().out) == (code == 1)
@@ -102,7 +98,9 @@ def test_unmet_expectation_says_what_came_out(here: Path, capsys: pytest.Capture
     (here / "a.place").write_text("refuted\nexpect refuted GI01 norm\n")
     main(["check", "a.place"])
     out = capsys.readouterr().out
-    assert "error[EX01]: `expect refuted GI01 norm` is not met: the spec is refuted (GI02 norm)\n --> a.place:2:1\n" in out
+    assert (
+        "error[EX01]: `expect refuted GI01 norm` is not met: the spec is refuted (GI02 norm)\n --> a.place:2:1\n" in out
+    )
     assert "a.place: refuted, not as expected (1 of 3 obligations fails, 1 stated)\n" in out
     assert "1 spec in 1 file: 1 refuted; 1 spec with expectations, 1 not met" in out
 
@@ -114,7 +112,9 @@ def test_nothing_stated_is_said_and_can_be_required(here: Path, capsys: pytest.C
     assert "a.place: proved (3 obligations, none stated) for every dp, tp, M\n" in out
     assert "nothing is stated: what is derived is right by construction." in out
     assert main(["check", "a.place", "--require-stated"]) == 1
-    assert "error[EX02]: nothing is stated, so this verdict says nothing about anybody's code" in capsys.readouterr().out
+    assert (
+        "error[EX02]: nothing is stated, so this verdict says nothing about anybody's code" in capsys.readouterr().out
+    )
     (here / "a.place").write_text("stated\n")
     assert main(["check", "a.place", "--require-stated"]) == 0
 
@@ -186,14 +186,18 @@ def test_standard_input(here: Path, capsys: pytest.CaptureFixture[str], monkeypa
     assert " --> <stdin>:2:1\n" in out
 
 
-def test_standard_input_that_is_not_text(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_standard_input_that_is_not_text(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"proved\n\xc3\xa4\xff\n")))
     assert main(["check", "-"]) == 2
     assert "error[PL022]: this is not UTF-8 text\n --> <stdin>:2:2\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("word", "code"), [("crash", "PL900"), ("memory", "PL902"), ("(((", "PL901")])
-def test_the_program_never_ends_in_a_traceback(here: Path, word: str, code: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_program_never_ends_in_a_traceback(
+    here: Path, word: str, code: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     (here / "a.place").write_text(f"stated\n{word}\n")
     assert main(["check", "a.place"]) == 2
     out, err = capsys.readouterr()
@@ -205,7 +209,9 @@ def test_the_program_never_ends_in_a_traceback(here: Path, word: str, code: str,
         assert "a.place: stated: proved" in out, "the other specs of the file are checked"
 
 
-def test_debugging_prints_the_traceback(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_debugging_prints_the_traceback(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PLACELOGIC_DEBUG", "1")
     (here / "a.place").write_text("crash\n")
     assert main(["check", "a.place"]) == 2
