@@ -16,7 +16,6 @@ from placelogic.source import NOWHERE, Span
 from placelogic.syntax import ast
 
 
-
 def read_sizes(items: Sequence[Item], fixed: Mapping[str, int], log: Log) -> Sizes:
     """Mesh, views, lets, the name of the micro-batch count, and assumptions; `fixed` (from --at) included."""
     sizes = Sizes(log)
