@@ -135,9 +135,9 @@ def findings_of(error: Exception, place: Span) -> tuple[Finding, ...]:
             return tuple(Finding(p.code, "error", p.message, p.span, help=p.hint) for p in problems)
         case RecursionError():
             message = "this is nested too deeply to be read"
-            return (Finding("PL901", "error", message, place, help="split long expressions with `let`"),)
+            return (Finding("PL902", "error", message, place, help="split long expressions with `let`"),)
         case MemoryError():
-            return (Finding("PL902", "error", "the machine ran out of memory on this spec", place),)
+            return (Finding("PL903", "error", "the machine ran out of memory on this spec", place),)
     if os.environ.get("PLACELOGIC_DEBUG"):
         import traceback
 
