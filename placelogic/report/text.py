@@ -30,6 +30,9 @@ EXCERPT_WIDTH = 120
 
 _ROWS_SHOWN = 8
 
+_TOLD_AT_THE_END = ("NT02",)
+"""Notes that the closing lines give once for all specs: nothing is stated."""
+
 _CLASSES: dict[FaultClass, str] = {
     "wrong": "wrong values",
     "scale": "scale only; Adam hides it until clipping",
@@ -61,8 +64,15 @@ def render(report: Report, look: Look = Look()) -> str:
 
 def file_lines(file: FileReport, look: Look) -> list[Line]:
     """Every spec of the file; only those that fail when quiet."""
-    shown = [spec for spec in file.specs if not look.quiet or exit_code(spec) != 0]
-    return [line for spec in shown for line in _spec(file, spec, look)]
+    lines: list[Line] = []
+    told: list[Finding] = []
+    for spec in file.specs:
+        if look.quiet and exit_code(spec) == 0:
+            continue
+        lines += _spec(file, spec, [finding for finding in spec.findings if finding not in told], look)
+        # What is wrong with the file itself is a finding of every spec in it.
+        told += [finding for finding in spec.findings if spec.verdict == "error"]
+    return lines
 
 
 def closing_lines(report: Report, look: Look) -> list[Line]:
@@ -113,12 +123,13 @@ def finding_lines(file: FileReport, finding: Finding, look: Look) -> list[Line]:
     return lines
 
 
-def _spec(file: FileReport, spec: SpecReport, look: Look) -> list[Line]:
+def _spec(file: FileReport, spec: SpecReport, findings: list[Finding], look: Look) -> list[Line]:
     lines: list[Line] = []
     brief: list[Finding] = []
-    for finding in spec.findings:
+    for finding in findings:
         if finding.severity == "note":
-            brief.append(finding)
+            if finding.code not in _TOLD_AT_THE_END:
+                brief.append(finding)
             continue
         lines += [(), *finding_lines(file, finding, look), ()]
     blocks = bool(lines)
