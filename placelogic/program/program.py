@@ -7,11 +7,12 @@ tuple of its atoms, first factor slowest (row-major index). An empty tuple of ax
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from placelogic.program.catalog import Needs
 from placelogic.program.expr import Compare, Expr
+from placelogic.program.facts import Facts
 from placelogic.source import Span
 
 Axes = tuple[str, ...]
@@ -448,6 +449,8 @@ class Program:
     conflicts: tuple[Conflict, ...]
     expectations: tuple[Expectation, ...]
     span: Span
+    facts: Facts = field(default_factory=dict)
+    """How local gradients start: filled when steps are derived. The simulator does not read it."""
 
     def step(self, weights: str) -> Step | None:
         return next((step for step in self.steps if step.weights == weights), None)

@@ -1,0 +1,222 @@
+"""Strategies and models written out: from a file to one flat list of statements per spec.
+
+Every statement remembers the line of the checked file that brought it in. Names that a definition
+declares itself (`let`, `axis`) stay inside it: given a value they are substituted away, an open
+`let` gets a name of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from placelogic.elaborate.bind import bind_arguments, rebuild
+from placelogic.elaborate.library import Definition, Scope, Scoped
+from placelogic.elaborate.log import Item, Log
+from placelogic.problem import closest
+from placelogic.program.expr import Binary, Expr, Name, names, substitute
+from placelogic.source import Span
+from placelogic.syntax import ast
+
+MAX_STATEMENTS = 20_000
+"""More than any spec needs; stops definitions that multiply."""
+
+MAX_DEPTH = 30
+
+_OUTSIDE_ONLY = (
+    ast.MeshStmt,
+    ast.ImportStmt,
+    ast.StrategyDef,
+    ast.ModelDef,
+    ast.SpecDef,
+    ast.BudgetStmt,
+    ast.ClaimStmt,
+    ast.ExpectStmt,
+)
+
+
+@dataclass(slots=True)
+class _Expansion:
+    log: Log
+    taken: set[str]
+    items: list[Item] = field(default_factory=list)
+    stack: list[Definition] = field(default_factory=list)
+    full: bool = False
+
+    def add(self, statement: ast.Statement, use: Span | None, standard: bool) -> None:
+        if len(self.items) >= MAX_STATEMENTS:
+            if not self.full:
+                self.log.add("PL303", f"this expands to more than {MAX_STATEMENTS} statements",
+                             use or statement.span, "use fewer strategies inside strategies")  # fmt: skip
+            self.full = True
+            return
+        self.items.append(Item(statement, use, standard))
+
+    def statement(
+        self, node: ast.Statement, scope: Scope, use: Span | None, standard: bool
+    ) -> None:
+        """One statement whose parameters are already replaced."""
+        match node:
+            case ast.UseStmt(calls):
+                for call in calls:
+                    self.call(call.name, ast.StrategyDef, call.arguments, scope, use or call.span, use, call.span)
+            case ast.ModelStmt(name, arguments, span):
+                self.call(name, ast.ModelDef, arguments, scope, use or span, use, span)
+            case _:
+                self.add(node, use, standard)
+
+    def call(
+        self,
+        name: str,
+        kind: type[ast.StrategyDef] | type[ast.ModelDef],
+        arguments: tuple[ast.Argument, ...],
+        scope: Scope,
+        use: Span,
+        outer_use: Span | None,
+        span: Span,
+    ) -> None:
+        """Write out one strategy or model. `use` is the line in the checked file."""
+        word = "strategy" if kind is ast.StrategyDef else "model"
+        at = span if outer_use is None else outer_use
+        definition = scope.find(name)
+        if definition is None or not isinstance(definition.node, kind):
+            if definition is not None:
+                hint: str | None = f"`{name}` is a {'model' if word == 'strategy' else 'strategy'}: write " + (
+                    f"model {name} {{ ... }}" if word == "strategy" else f"use {name}(...)"
+                )
+            else:
+                known = scope.names(kind)
+                hint = closest(name, known) or f"known: {', '.join(sorted(known))}"
+            self.log.add("PL203" if word == "strategy" else "PL204", f"there is no {word} `{name}`", at, hint)
+            return
+        if any(d.node is definition.node for d in self.stack):
+            chain = " -> ".join([d.node.name for d in self.stack] + [name])
+            self.log.add("PL302", f"definitions use each other in a circle: {chain}", at, "a definition cannot use itself")
+            return
+        if len(self.stack) >= MAX_DEPTH:
+            self.log.add("PL303", f"definitions are nested more than {MAX_DEPTH} deep", at, "flatten them")
+            return
+        if outer_use is not None:
+            arguments = tuple(ast.Argument(a.name, a.value, outer_use) for a in arguments)
+        env = bind_arguments(f"{word} `{name}`", definition.node.params, arguments, at, self.log)
+        if env is None:
+            return
+        self.stack.append(definition)
+        self.body(definition, env, use)
+        self.stack.pop()
+
+    def body(self, definition: Definition, env: dict[str, Expr], use: Span) -> None:
+        node = definition.node
+        env = self.locals(node, env, use)
+
+        def complain(code: str, message: str, span: Span, hint: str | None) -> None:
+            self.log.at(Item(node, use), code, message, span, hint)
+
+        for statement in node.body:
+            if self.full:
+                return
+            if isinstance(statement, _OUTSIDE_ONLY):
+                complain("PL301", f"{_name(statement)} cannot stand inside `{node.name}`", statement.span,
+                         "write it in the file itself")  # fmt: skip
+                continue
+            if isinstance(statement, ast.LetStmt | ast.AxisStmt):
+                continue
+            bound = rebuild(statement, env, True, complain)
+            if bound is not None:
+                self.statement(bound, definition.scope, use, definition.standard)
+
+    def locals(self, node: ast.StrategyDef | ast.ModelDef, env: dict[str, Expr], use: Span) -> dict[str, Expr]:
+        """Parameters, and the names that the definition declares for itself, as what they stand for."""
+        waiting: dict[str, Expr] = {}
+        result = dict(env)
+        for name, value, span in _local_names(node):
+            if name in result or name in waiting:
+                self.log.at(Item(node, use), "PL210", f"`{name}` is declared twice in `{node.name}`", span,
+                            "rename one of them")  # fmt: skip
+            elif value is None:
+                unique = self.unique(f"{node.name}_{name}")
+                result[name] = Name(unique, span)
+                self.add(ast.LetStmt((ast.LetItem(unique, None, span),), span), use, False)
+            else:
+                waiting[name] = value
+        while waiting:
+            ready = [name for name, value in waiting.items() if not any(n.name in waiting for n in names(value))]
+            if not ready:
+                circle = ", ".join(f"`{name}`" for name in waiting)
+                self.log.at(Item(node, use), "PL403", f"{circle} in `{node.name}` are defined by each other",
+                            node.span, "give one of them a value of its own")  # fmt: skip
+                return result
+            for name in ready:
+                result[name] = substitute(waiting.pop(name), result)
+        return result
+
+    def unique(self, name: str) -> str:
+        candidate, n = name, 2
+        while candidate in self.taken:
+            candidate, n = f"{name}_{n}", n + 1
+        self.taken.add(candidate)
+        return candidate
+
+
+def _local_names(node: ast.StrategyDef | ast.ModelDef) -> Iterable[tuple[str, Expr | None, Span]]:
+    for statement in node.body:
+        match statement:
+            case ast.LetStmt(items):
+                for item in items:
+                    yield item.name, item.value, item.span
+            case ast.AxisStmt(name, factors, span):
+                yield name, product(factors.names), span
+
+
+def product(factors: tuple[str, ...]) -> Expr:
+    """The names multiplied."""
+    result: Expr = Name(factors[0])
+    for name in factors[1:]:
+        result = Binary("*", result, Name(name))
+    return result
+
+
+def _name(statement: ast.Statement) -> str:
+    match statement:
+        case ast.MeshStmt():
+            return "`mesh`"
+        case ast.ImportStmt():
+            return "`import`"
+        case ast.StrategyDef() | ast.ModelDef():
+            return "a definition"
+        case ast.SpecDef():
+            return "`spec`"
+        case ast.BudgetStmt():
+            return "`budget`"
+        case ast.ClaimStmt():
+            return "`claim`"
+        case _:
+            return "`expect`"
+
+
+def expand(statements: Iterable[Scoped], log: Log) -> list[Item]:
+    """The statements of one spec, strategies and models written out."""
+    statements = list(statements)
+    expansion = _Expansion(log, set(_declared(statements)))
+
+    for scoped in statements:
+        def complain(code: str, message: str, span: Span, hint: str | None, via: Span | None = scoped.via) -> None:
+            log.add(code, message, via or span, hint)
+
+        bound = rebuild(scoped.statement, {}, False, complain)
+        if bound is not None:
+            expansion.statement(bound, scoped.scope, scoped.via, False)
+    return expansion.items
+
+
+def _declared(statements: Iterable[Scoped]) -> Iterable[str]:
+    for scoped in statements:
+        match scoped.statement:
+            case ast.LetStmt(items):
+                yield from (item.name for item in items)
+            case ast.MeshStmt(axes):
+                yield from (axis.name for axis in axes)
+            case ast.AxisStmt(name):
+                yield name
+            case ast.MicrobatchesStmt(Name(name)):
+                yield name

@@ -1,0 +1,232 @@
+"""Where strategies and models come from: the file itself, its imports, the standard library."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib import resources
+from pathlib import Path
+
+from placelogic.elaborate.log import Log
+from placelogic.problem import SpecError, closest
+from placelogic.source import Span
+from placelogic.syntax import ast
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Definition:
+    """A strategy or model, with the scope its own names are looked up in."""
+
+    node: ast.StrategyDef | ast.ModelDef
+    scope: Scope
+    standard: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Scope:
+    """Definitions by name. `outer`: around a spec block. `imported` comes after `own`, the standard library last."""
+
+    outer: Scope | None = None
+    own: dict[str, Definition] = field(default_factory=dict)
+    imported: dict[str, Definition] = field(default_factory=dict)
+
+    def find(self, name: str) -> Definition | None:
+        scope: Scope | None = self
+        while scope is not None:
+            found = scope.own.get(name) or scope.imported.get(name)
+            if found is not None:
+                return found
+            scope = scope.outer
+        return standard(name)
+
+    def names(self, kind: type) -> list[str]:
+        """Every name of this kind of definition, for hints (reads the whole standard library)."""
+        found: list[str] = []
+        scope: Scope | None = self
+        while scope is not None:
+            everything = {**scope.imported, **scope.own}
+            found += [name for name, d in everything.items() if isinstance(d.node, kind)]
+            scope = scope.outer
+        for name in standard_names():
+            definition = standard(name)
+            if definition is not None and isinstance(definition.node, kind):
+                found.append(name)
+        return found
+
+
+def standard_names() -> list[str]:
+    """The names of the standard library: one file each."""
+    files = resources.files("placelogic").joinpath("std").iterdir()
+    return sorted(file.name[: -len(".place")] for file in files if file.name.endswith(".place"))
+
+
+@lru_cache(maxsize=None)
+def standard(name: str) -> Definition | None:
+    """The strategy or model of this name in placelogic/std, or None."""
+    from placelogic.syntax.parse import parse
+
+    if not name.isidentifier():
+        return None
+    file = resources.files("placelogic").joinpath("std", f"{name}.place")
+    if not file.is_file():
+        return None
+    tree = parse(file.read_text(encoding="utf-8"), f"placelogic/std/{name}.place")
+    scope = Scope()
+    for node in tree.statements:
+        if isinstance(node, ast.StrategyDef | ast.ModelDef):
+            scope.own[node.name] = Definition(node, scope, standard=True)
+    return scope.own.get(name)
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """A file read by `import`: its statements (imports inside it included), and what it defines."""
+
+    path: Path
+    statements: tuple[Scoped, ...]
+    scope: Scope
+
+
+@dataclass(frozen=True, slots=True)
+class Scoped:
+    """A statement, the scope it was written in, and the import line that brought it in, if any."""
+
+    statement: ast.Statement
+    scope: Scope
+    via: Span | None
+
+
+@dataclass(slots=True)
+class Reader:
+    """Reads a file's statements and imports, each imported file once. Imports stay in the folder
+    of the checked file or below: a spec from a stranger cannot make us open other files."""
+
+    root: Path
+    log: Log
+    _known: dict[Path, Imported | None] = field(default_factory=dict)
+    _reading: list[Path] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, path: str, log: Log) -> Reader:
+        here = Path() if path in ("-", "") else Path(path).parent
+        reader = cls(Path(os.path.realpath(here)), log)
+        if path not in ("-", ""):
+            reader._reading.append(Path(os.path.realpath(path)))
+        return reader
+
+    def statements(
+        self, statements: tuple[ast.Statement, ...], folder: Path, scope: Scope, included: set[Path]
+    ) -> list[Scoped]:
+        """The statements in order, imports replaced by what they bring (each file once per spec);
+        definitions are entered into `scope`."""
+        result: list[Scoped] = []
+        for node in statements:
+            match node:
+                case ast.StrategyDef() | ast.ModelDef():
+                    self._define(node, scope)
+                case ast.ImportStmt():
+                    imported = self._import(node, folder)
+                    if imported is None:
+                        continue
+                    self._bring(imported, scope, node.span)
+                    if imported.path not in included:
+                        included.add(imported.path)
+                        result += [Scoped(s.statement, s.scope, node.span) for s in imported.statements]
+                case _:
+                    result.append(Scoped(node, scope, None))
+        return result
+
+    def _define(self, node: ast.StrategyDef | ast.ModelDef, scope: Scope) -> None:
+        seen: set[str] = set()
+        for param in node.params:
+            if param.name in seen:
+                self.log.add("PL210", f"parameter `{param.name}` of `{node.name}` is declared twice", param.span,
+                             "rename one of them")  # fmt: skip
+            seen.add(param.name)
+        if node.name in scope.own:
+            line = scope.own[node.name].node.span.line
+            self.log.add("PL210", f"`{node.name}` is defined twice, first in line {line}", node.span,
+                         "rename one of them")  # fmt: skip
+            return
+        scope.own[node.name] = Definition(node, scope)
+
+    def _bring(self, imported: Imported, scope: Scope, span: Span) -> None:
+        for name, definition in {**imported.scope.imported, **imported.scope.own}.items():
+            other = scope.imported.setdefault(name, definition)
+            if other is not definition:
+                first = os.path.basename(other.node.span.path)
+                self.log.add("PL210", f"`{name}` is defined in this file and in `{first}`, both imported", span,
+                             "rename one of them, or import only one of the files")  # fmt: skip
+
+    def _import(self, node: ast.ImportStmt, folder: Path) -> Imported | None:
+        path = self._resolve(node, folder)
+        if path is None:
+            return None
+        if path in self._reading:
+            chain = [p.name for p in self._reading[self._reading.index(path) :]] + [path.name]
+            self.log.add("PL022", f"imports run in a circle: {' -> '.join(chain)}", node.span,
+                         "move what both need into a third file")  # fmt: skip
+            return None
+        if path not in self._known:
+            self._known[path] = self._read(path, node)
+        return self._known[path]
+
+    def _resolve(self, node: ast.ImportStmt, folder: Path) -> Path | None:
+        if os.path.isabs(node.path):
+            self.log.add("PL021", "an import is relative to the file it stands in", node.span,
+                         "write a path without a leading slash")  # fmt: skip
+            return None
+        path = Path(os.path.realpath(folder / node.path))
+        if not path.is_relative_to(self.root):
+            self.log.add("PL021", f"`{node.path}` lies outside the folder of the checked file", node.span,
+                         "move it beside the checked file, or below")  # fmt: skip
+            return None
+        if not path.is_file():
+            near = closest(path.name, _neighbours(path.parent))
+            self.log.add("PL020", f"there is no file `{node.path}`", node.span,
+                         near or "imports are relative to the file they stand in")  # fmt: skip
+            return None
+        return path
+
+    def _read(self, path: Path, node: ast.ImportStmt) -> Imported | None:
+        from placelogic.syntax.parse import parse
+
+        try:
+            tree = parse(path.read_text(encoding="utf-8"), str(path))
+        except (OSError, UnicodeDecodeError) as error:
+            self.log.add("PL020", f"`{node.path}` cannot be read: {_reason(error)}", node.span,
+                         "a spec is UTF-8 text")  # fmt: skip
+            return None
+        except SpecError as error:
+            self._broken(node, error.problems[0].message, error.problems[0].span)
+            return None
+        scope = Scope()
+        inner = Reader(self.root, Log(), self._known, self._reading)
+        self._reading.append(path)
+        statements = inner.statements(tree.statements, path.parent, scope, set())
+        self._reading.pop()
+        for scoped in statements:
+            if isinstance(scoped.statement, ast.SpecDef | ast.ExpectStmt | ast.BudgetStmt | ast.ClaimStmt):
+                inner.log.add("PL301", "specs, budgets, claims and expectations cannot be imported",
+                              scoped.statement.span)  # fmt: skip
+        if inner.log.problems:
+            first = inner.log.problems[0]
+            self._broken(node, first.message, first.span)
+            return None
+        return Imported(path, tuple(statements), scope)
+
+    def _broken(self, node: ast.ImportStmt, message: str, span: Span) -> None:
+        self.log.add("PL023", f"`{node.path}` has an error in line {span.line}: {message}", node.span,
+                     f"placelogic check {node.path} shows all of them")  # fmt: skip
+
+
+def _neighbours(folder: Path) -> list[str]:
+    try:
+        return [file.name for file in folder.iterdir()]
+    except OSError:
+        return []
+
+
+def _reason(error: OSError | UnicodeDecodeError) -> str:
+    return "it is not UTF-8 text" if isinstance(error, UnicodeDecodeError) else str(error.strerror)

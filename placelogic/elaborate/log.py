@@ -1,0 +1,52 @@
+"""Expanded statements, and the list of problems that every pass of the elaborator adds to."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+
+from placelogic.problem import Problem
+from placelogic.program.program import Origin
+from placelogic.source import Span
+from placelogic.syntax import ast
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A statement after expansion. `use`: the line of the checked file that brought it in (a `use`,
+    `model` or `import`), None when it stands in the checked file itself. `standard`: it comes from
+    the standard library, whose targets are kinds even where weights bear the same name."""
+
+    statement: ast.Statement
+    use: Span | None = None
+    standard: bool = False
+
+    def at(self, span: Span) -> Span:
+        """The place in the checked file to point at for a piece of this statement."""
+        return span if self.use is None else self.use
+
+    def origin(self, span: Span) -> Origin:
+        return Origin(self.at(span), True, None if self.use is None else span)
+
+
+@dataclass(slots=True)
+class Log:
+    """Collects problems, so that one run tells all of them. Equal ones are kept once."""
+
+    problems: list[Problem] = field(default_factory=list)
+
+    def add(self, code: str, message: str, span: Span, hint: str | None = None) -> None:
+        problem = Problem(code, message, span, hint)
+        if problem not in self.problems:
+            self.problems.append(problem)
+
+    def at(self, item: Item, code: str, message: str, span: Span, hint: str | None = None) -> None:
+        """Like `add`, for a piece of an expanded statement: names the library line it came through."""
+        if item.use is not None:
+            place = f"in {os.path.basename(span.path)}:{span.line}"
+            hint = f"{hint} ({place})" if hint else place
+        self.add(code, message, item.at(span), hint)
+
+
+class Stop(Exception):
+    """Nothing more can be said about this spec; the log says why."""

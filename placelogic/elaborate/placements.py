@@ -1,0 +1,222 @@
+"""How the states lie: who wins where statements overlap, and what is placed twice in conflict.
+
+Statements are judged by atoms. Per (state, weights, atom) the most specific one wins; equally
+specific ones that differ are a conflict (CC01), which is recorded, not an error. A cut by a product
+of which a more specific statement takes some factors goes on cutting by the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from placelogic.elaborate.log import Item, Log
+from placelogic.elaborate.sizes import Sizes
+from placelogic.elaborate.targets import NAME, Group, Groups, agree, select, strongest
+from placelogic.problem import closest
+from placelogic.program.catalog import ACTIVATION_DIMS, STATE_DIMS, STATES
+from placelogic.program.expr import Expr, Name
+from placelogic.program.program import Axes, Conflict, Cut, Layout, Letter, Origin, Split
+from placelogic.syntax import ast
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """One entry of a `place` statement, its axes resolved (one tuple of atoms per axis reference)."""
+
+    item: Item
+    statement: ast.PlaceStmt
+    entry: ast.PlaceEntry
+    products: tuple[Axes, ...]
+
+    @property
+    def origin(self) -> Origin:
+        return self.item.origin(self.entry.span)
+
+
+@dataclass(frozen=True, slots=True)
+class _Say:
+    """What one entry says along one atom: `order` is the place of its cut among all cuts."""
+
+    placed: Placed
+    order: tuple[int, int]
+    product: Axes
+
+    @property
+    def what(self) -> object:
+        mode = self.placed.entry.mode
+        return "R" if mode.letter in ("R", "M") else (mode.letter, mode.dim, self.product)
+
+
+def read_places(items: Sequence[Item], sizes: Sizes, groups: Groups, log: Log) -> tuple[Placed, ...]:
+    """Every entry of every `place` statement, checked for words that do not exist."""
+    result = []
+    for item in select(items, ast.PlaceStmt):
+        node = item.statement
+        assert isinstance(node, ast.PlaceStmt)
+        trains = any(e.state in ("optimizer", "gradients") and _says_more(e.mode) for e in node.entries)
+        groups.check(node.target, item, log, "no gradient and no optimizer state" if trains else None)
+        products = tuple(sizes.product(ref, item) for ref in node.axes)
+        flat = [atom for product in products for atom in product]
+        for atom in sorted({atom for atom in flat if flat.count(atom) > 1}):
+            log.at(item, "PL314", f"axis `{atom}` is named twice here", node.span, "name every axis once")
+        if not node.entries and node.reshard is None:
+            log.at(item, "PL319", "nothing is placed here", node.span, "say how params, optimizer or gradients lie")
+        seen: set[str] = set()
+        for entry in node.entries:
+            if entry.state not in STATES:
+                log.at(item, "PL217", f"there is no state `{entry.state}`", entry.span,
+                       closest(entry.state, STATES) or f"states: {', '.join(STATES)}")  # fmt: skip
+            elif entry.state in seen:
+                log.at(item, "PL308", f"{entry.state} are placed twice in one statement", entry.span, "keep one")
+            seen.add(entry.state)
+            _check_dim(item, node, entry, groups, log)
+            result.append(Placed(item, node, entry, products))
+    return tuple(result)
+
+
+def _says_more(mode: ast.Mode) -> bool:
+    return mode.letter != "R" or mode.host
+
+
+def _check_dim(item: Item, node: ast.PlaceStmt, entry: ast.PlaceEntry, groups: Groups, log: Log) -> None:
+    dim = entry.mode.dim
+    if dim is None:
+        return
+    if entry.state == "activations":
+        if dim not in ACTIVATION_DIMS:
+            log.at(item, "PL218", f"activations have no dimension `{dim}`", entry.span,
+                   closest(dim, ACTIVATION_DIMS) or f"dimensions: {', '.join(ACTIVATION_DIMS)}")  # fmt: skip
+        return
+    if dim in STATE_DIMS:
+        return
+    declared = sorted({name for group in groups.members for name in group.dims})
+    if dim not in declared:
+        known = [*STATE_DIMS, *declared]
+        log.at(item, "PL218", f"no weights declare a dimension `{dim}`", entry.span,
+               closest(dim, known) or f"known: {', '.join(known)}; `dims` declares more")  # fmt: skip
+        return
+    without = [g.name for g in groups.members if groups.level(node.target, item, g) and dim not in g.dims]
+    if without:
+        log.at(item, "PL316", f"`{without[0]}` has no dimension `{dim}`", entry.span,
+               f"name the weights that have it, or declare `dims {dim}` in `{without[0]}`")  # fmt: skip
+
+
+def layout(
+    group: Group, state: str, placed: Sequence[Placed], groups: Groups, sizes: Sizes
+) -> tuple[Layout, list[Conflict]]:
+    """How one state of one group lies, and where it is placed twice in conflict."""
+    if group.frozen and state in ("optimizer", "gradients"):
+        return Layout(), []
+    mine = [
+        (level, index, p)
+        for index, p in enumerate(placed)
+        if p.entry.state == state and (level := groups.level(p.statement.target, p.item, group))
+    ]
+    says: dict[str, list[tuple[int, _Say]]] = {}
+    for level, index, p in mine:
+        for position, product in enumerate(p.products):
+            for atom in product:
+                # Whoever lives on the first or last stage only is not spread over the stages by a
+                # statement that does not name it.
+                if group.uses is not None and group.uses.axis == atom and level < NAME:
+                    continue
+                says.setdefault(atom, []).append((level, _Say(p, (index, position), product)))
+    winners: dict[str, _Say] = {}
+    conflicts: dict[tuple[Origin, Origin], Conflict] = {}
+    for atom in says:
+        top = strongest(says[atom])
+        winners[atom] = top[0]
+        differ = agree(top, lambda say: say.what)
+        if differ is not None:
+            conflict = _conflict(group, state, atom, *differ, sizes)
+            conflicts.setdefault((conflict.first, conflict.second), conflict)
+    host, materialized = _residency(mine)
+    return Layout(_cuts(winners), host, materialized, None), list(conflicts.values())
+
+
+def _cuts(winners: dict[str, _Say]) -> tuple[Cut, ...]:
+    cuts: dict[tuple[int, int], Cut] = {}
+    for say in sorted(winners.values(), key=lambda say: say.order):
+        mode = say.placed.entry.mode
+        if mode.letter in ("R", "M"):
+            continue
+        letter: Letter = "S" if mode.letter == "S" else "S*"
+        kept = tuple(atom for atom in say.product if atom in winners and winners[atom].order == say.order)
+        cuts[say.order] = Cut(kept, letter, mode.dim, say.placed.origin)
+    return tuple(cuts.values())
+
+
+def _residency(mine: Sequence[tuple[int, int, Placed]]) -> tuple[Origin | None, Origin | None]:
+    """On the host, and recomputed: whatever any statement says, unless a more specific one without
+    axes says plainly `replicated`, or a more specific one without axes says another residency."""
+    floor = max((level for level, _, p in mine if not p.products and p.entry.mode.letter in ("R", "M")), default=0)
+    counted = [(level, p) for level, _, p in mine if level >= floor]
+    host = next((p.origin for _, p in counted if p.entry.mode.host), None)
+    materialized = next((p.origin for _, p in counted if p.entry.mode.letter == "M"), None)
+    return host, materialized
+
+
+def _conflict(group: Group, state: str, atom: str, first: _Say, second: _Say, sizes: Sizes) -> Conflict:
+    a, b = first.placed, second.placed
+    mesh = sizes.mesh()
+    message = (
+        f"the {state} of `{group.name}` are placed twice along {atom}: {_mode(first, mesh.label(first.product))} "
+        f"(line {a.origin.span.line}) and {_mode(second, mesh.label(second.product))} (line {b.origin.span.line})"
+    ).replace("the optimizer of", "the optimizer states of")
+    return Conflict(group.name, state, atom, a.origin, b.origin, message)  # type: ignore[arg-type]
+
+
+_WORDS = {"R": "replicated", "S": "sharded", "S*": "gathered", "M": "materialized"}
+
+
+def _mode(say: _Say, axes: str) -> str:
+    mode = say.placed.entry.mode
+    return f"{_WORDS[mode.letter]}{f' on {mode.dim}' if mode.dim else ''} over {axes}"
+
+
+# --- what goes with placements ----------------------------------------------------------------
+
+
+def read_reshards(items: Sequence[Item], sizes: Sizes, groups: Groups, log: Log) -> dict[str, Expr]:
+    """`reshard_after_forward` per weights: true, false, or a number of devices."""
+    result: dict[str, Expr] = {}
+    resolved: list[tuple[Item, ast.PlaceStmt, Expr]] = []
+    for item in select(items, ast.PlaceStmt):
+        node = item.statement
+        assert isinstance(node, ast.PlaceStmt)
+        if node.reshard is None:
+            continue
+        word = node.reshard
+        if not (isinstance(word, Name) and word.name in ("true", "false")):
+            word = sizes.expr(word, item, node.span)
+            sizes.positive(word, "the number of devices to reshard to", item, node.span)
+        resolved.append((item, node, word))
+    for group in groups.members:
+        found = [(level, (i, n, e)) for i, n, e in resolved if (level := groups.level(n.target, i, group))]
+        if not found:
+            continue
+        top = strongest(found)
+        differ = agree(top, lambda say: say[2])
+        if differ is not None:
+            item, node, _ = differ[1]
+            log.at(item, "PL322", f"`reshard_after_forward` of `{group.name}` is stated differently in line "
+                   f"{differ[0][0].at(differ[0][1].span).line}", node.span, "state it once")  # fmt: skip
+        result[group.name] = top[0][2]
+    return result
+
+
+def check_activations(
+    group: Group, activations: Layout, splits: tuple[Split, ...], log: Log
+) -> None:
+    """An axis that splits work may not also cut activations along another dimension."""
+    for split in splits:
+        cut = activations.cut(split.axis)
+        if cut is None or cut.dim is None or cut.dim == split.dim:
+            continue
+        pair = {cut.dim, split.dim}
+        if "tokens" in pair and pair <= {"tokens", "batch", "sequence"}:
+            continue
+        log.add("PL315", f"axis `{split.axis}` splits {split.dim} (line {split.span.line}) and cannot also cut the "
+                f"activations of `{group.name}` on {cut.dim}", cut.origin.span,
+                "cut activations over an axis that does not split the work")  # fmt: skip

@@ -1,0 +1,152 @@
+"""From one flat list of statements to a step program whose steps are the stated ones only."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+from placelogic.elaborate import lines, placements, steps
+from placelogic.elaborate.log import Item, Log
+from placelogic.elaborate.declare import read_sizes
+from placelogic.elaborate.sizes import Sizes
+from placelogic.elaborate.stated import Stated
+from placelogic.elaborate.targets import Group, Groups, select
+from placelogic.elaborate.weights import read_weights
+from placelogic.elaborate.work import read_stages, read_work
+from placelogic.problem import closest
+from placelogic.program.catalog import STATES
+from placelogic.program.program import Conflict, Expectation, Layout, Op, Program, Refresh, Step, Weights
+from placelogic.source import Span
+from placelogic.syntax import ast
+
+VERDICT_CODES = frozenset(
+    [f"GI0{n}" for n in range(1, 8)]
+    + [f"SC0{n}" for n in range(1, 9)]
+    + ["FW01", "FW02", "CC01", "CC02", "CL01", "BU01"]
+)
+
+
+def resolve(
+    name: str, items: Sequence[Item], span: Span, fixed: Mapping[str, int], log: Log
+) -> tuple[Program, Stated]:
+    """The program and what was stated beside it. Every problem goes to `log`; with problems the
+    result is of no use."""
+    sizes = read_sizes(items, fixed, log)
+    if not sizes.atoms and not select(items, ast.MeshStmt):
+        log.add("PL305", f"spec `{name}` has no mesh", span, "declare the axes of the devices: `mesh dp`")
+    work = read_work(items, sizes, log)
+    stages = read_stages(items, sizes, log)
+    groups = read_weights(items, sizes, stages, work.splits, log)
+    if not groups.members and not select(items, ast.WeightsStmt):
+        log.add("PL306", f"spec `{name}` has no weights", span, "declare some: `weights model { size P }`")
+    for item in items:
+        if isinstance(item.statement, ast.BudgetStmt | ast.ClaimStmt):
+            word = "budgets" if isinstance(item.statement, ast.BudgetStmt) else "claims"
+            log.at(item, "PL390", f"{word} cannot be checked: costs are not there yet", item.statement.span,
+                   "leave the line out")  # fmt: skip
+
+    lines.check_lines(items, groups, sizes, log)
+    clip = lines.read_clip(items, groups, sizes, log)
+    reader = steps.StepReader(sizes, work.losses, clip is not None, log)
+    found = steps.find_steps(items, groups, log)
+    stated = lines.read_stated(items, groups, found, reader, log)
+
+    placed = placements.read_places(items, sizes, groups, log)
+    reshards = placements.read_reshards(items, sizes, groups, log)
+    weights: list[Weights] = []
+    conflicts: list[Conflict] = []
+    for group in groups.members:
+        layouts: dict[str, Layout] = {}
+        for state in STATES:
+            layouts[state], differ = placements.layout(group, state, placed, groups, sizes)
+            conflicts += differ
+        if group.name in reshards:
+            layouts["params"] = dataclasses.replace(layouts["params"], reshard=reshards[group.name])
+        placements.check_activations(group, layouts["activations"], work.splits, log)
+        weights.append(_weights(group, layouts, items, groups, sizes, log))
+    program = Program(
+        name=name,
+        mesh=sizes.mesh(),
+        lets=tuple(sizes.lets.values()),
+        assumptions=tuple(sizes.assumptions),
+        work=work,
+        stages=stages,
+        weights=tuple(weights),
+        steps=_steps(weights, found, reader, log),
+        clip=clip,
+        conflicts=tuple(conflicts),
+        expectations=expectations(items, groups.names, log),
+        span=span,
+    )
+    return program, stated
+
+
+def _weights(
+    group: Group, layouts: dict[str, Layout], items: Sequence[Item], groups: Groups, sizes: Sizes, log: Log
+) -> Weights:
+    return Weights(
+        name=group.name,
+        kind=group.kind,
+        size=group.size,
+        layers=group.layers,
+        dims=group.dims,
+        uses=group.uses,
+        routed=group.routed,
+        frozen=group.frozen,
+        optimizer=lines.optimizer_of(group, items, groups, log),
+        precision=lines.precision_of(group, items, groups, log),
+        params=layouts["params"],
+        optimizer_state=layouts["optimizer"],
+        gradients=layouts["gradients"],
+        activations=layouts["activations"],
+        init=lines.init_of(group, items, groups, sizes, log),
+        random=lines.random_of(group, items, groups, sizes, log),
+        span=group.item.at(group.statement.span),
+    )
+
+
+def _steps(
+    weights: Sequence[Weights], found: dict[str, steps.StatedStep], reader: steps.StepReader, log: Log
+) -> tuple[Step, ...]:
+    """The stated steps, in the order of the weights; every block is read once."""
+    read: dict[int, tuple[Op, ...]] = {}
+    result: list[Step] = []
+    for group in weights:
+        step = found.get(group.name)
+        if step is None:
+            continue
+        if id(step.item) not in read:
+            read[id(step.item)] = reader.read(step)
+        ops = read[id(step.item)]
+        span = step.statement.span
+        if not group.master:
+            for op in steps.flat(ops):
+                if isinstance(op, Refresh):
+                    log.at(step.item, "PL336", f"`{group.name}` has no master copy to refresh params from",
+                           op.origin.library or op.origin.span,
+                           "say so in `precision { master fp32 }`, or leave `refresh` out")  # fmt: skip
+        layouts = {"params": group.params, "optimizer": group.optimizer_state, "gradients": group.gradients}
+        steps.check_host(group, ops, layouts, step.item, step.statement.target.span, log)
+        result.append(Step(group.name, ops, True, step.item.origin(span)))
+    trained = [group.name for group in weights if not group.frozen]
+    steps.check_together({step.weights: step.ops for step in result}, trained, found, log)
+    return tuple(result)
+
+
+def expectations(items: Sequence[Item], weights: frozenset[str] | None, log: Log) -> tuple[Expectation, ...]:
+    """What the spec expects of itself. `weights` None: do not check the names of weights."""
+    result = []
+    for item in select(items, ast.ExpectStmt):
+        node = item.statement
+        assert isinstance(node, ast.ExpectStmt)
+        code, known = node.code, node.code in VERDICT_CODES
+        if code is not None and not known and not (code.startswith("PL") and code[2:].isdigit()):
+            log.at(item, "PL220", f"there is no finding `{code}`", node.span,
+                   closest(code, VERDICT_CODES) or "findings are GI01 to GI07, SC01 to SC08, FW01, FW02, CC01, CC02")  # fmt: skip
+        elif code is not None and code.startswith("PL") != (node.verdict == "error"):
+            log.at(item, "PL220", f"`{code}` does not go with `{node.verdict}`", node.span,
+                   "PL codes are errors, all others belong to a verdict")  # fmt: skip
+        if weights is not None and node.weights is not None and node.weights not in weights:
+            log.at(item, "PL202", f"there are no weights `{node.weights}`", node.span, closest(node.weights, weights))
+        result.append(Expectation(node.verdict, code, node.weights, item.at(node.span)))
+    return tuple(result)

@@ -1,0 +1,223 @@
+"""Stated `step` blocks: which weights they are for, and their operations in the step program."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from placelogic.compat import assert_never
+from placelogic.elaborate.log import Item, Log
+from placelogic.elaborate.sizes import Sizes
+from placelogic.elaborate.targets import Group, Groups, agree, select, strongest
+from placelogic.problem import closest
+from placelogic.program import expr as ex
+from placelogic.program import program as pg
+from placelogic.program.program import Axes, LossTerm, Op
+from placelogic.source import NOWHERE, Span
+from placelogic.syntax import ast
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class StatedStep:
+    """The step block that wins for some weights. `level`: how specifically it names them."""
+
+    item: Item
+    statement: ast.StepStmt
+    level: int
+
+
+def find_steps(items: Sequence[Item], groups: Groups, log: Log) -> dict[str, StatedStep]:
+    """The most specific step block of every trained group that has one."""
+    found: dict[str, list[tuple[int, StatedStep]]] = {}
+    for item in select(items, ast.StepStmt):
+        node = item.statement
+        assert isinstance(node, ast.StepStmt)
+        groups.check(node.target, item, log, "no gradient and no step")
+        for group in groups.members:
+            level = groups.level(node.target, item, group)
+            if level and not group.frozen:
+                found.setdefault(group.name, []).append((level, StatedStep(item, node, level)))
+    result = {}
+    for name, claims in found.items():
+        top = strongest(claims)
+        differ = agree(top, lambda step: without_spans(step.statement.body))
+        if differ is not None:
+            line = differ[0].item.at(differ[0].statement.span).line
+            log.at(differ[1].item, "PL322", f"two equally specific steps of `{name}` differ, the first in line {line}",
+                   differ[1].statement.target.span, f"keep one, or name `{name}` in one of them")  # fmt: skip
+        result[name] = top[0]
+    return result
+
+
+def without_spans(node: Any) -> Any:
+    """The same syntax with its places taken out, to compare what was said."""
+    if isinstance(node, tuple):
+        return tuple(without_spans(part) for part in node)
+    if isinstance(node, Span):
+        return NOWHERE
+    if dataclasses.is_dataclass(node):
+        return dataclasses.replace(
+            node, **{f.name: without_spans(getattr(node, f.name)) for f in dataclasses.fields(node)}
+        )
+    return node
+
+
+@dataclasses.dataclass(slots=True)
+class StepReader:
+    """Turns step blocks into operations. One block may serve many weights: it is read once."""
+
+    sizes: Sizes
+    losses: tuple[LossTerm, ...]
+    has_clip: bool
+    log: Log
+
+    def read(self, step: StatedStep) -> tuple[Op, ...]:
+        ops = tuple(self._ops(step.statement.body, step.item, loop=False))
+        self._buffers(ops, step.item)
+        return ops
+
+    def _ops(self, body: Sequence[ast.StepOp], item: Item, loop: bool) -> Iterator[Op]:
+        accumulated = False
+        for node in body:
+            if isinstance(node, ast.ScaleLossOp):
+                self._check_scale_loss(node, item, loop, accumulated)
+            accumulated = accumulated or isinstance(node, ast.AccumulateOp)
+            yield self._op(node, item, loop)
+
+    def _op(self, node: ast.StepOp, item: Item, loop: bool) -> Op:
+        origin = item.origin(node.span)
+        match node:
+            case ast.LoopOp(subset, index, body):
+                if loop:
+                    self._log(item, "PL330", "a loop over micro-batches cannot stand inside another", node.span,
+                              "write the loops one after the other")  # fmt: skip
+                if subset == "index" and not index:
+                    self._log(item, "PL330", "micro-batches count from 1", node.span, "write `microbatch 1`")
+                return pg.Loop(subset, index, tuple(self._ops(body, item, loop=True)), origin)
+            case ast.AccumulateOp(replace, buffer):
+                if not loop:
+                    word = "replace" if replace else "accumulate"
+                    self._log(item, "PL330", f"there is no fresh gradient to {word} outside a loop over micro-batches",
+                              node.span, f"write `each microbatch {{ {word} }}`")  # fmt: skip
+                return pg.Accumulate(buffer, replace, origin)
+            case ast.ReduceOp(buffer, scattered, axes, op):
+                return pg.Reduce(buffer, self.sizes.axes(axes, item), op, scattered, origin)
+            case ast.GatherGradientsOp(axes):
+                return pg.GatherGradients(self.sizes.axes(axes, item), origin)
+            case ast.ScaleOp(buffer, factor):
+                return pg.Scale(buffer, self.factor(factor, item, node.span), origin)
+            case ast.ScaleLossOp(term, factor):
+                return pg.ScaleLoss(term, self.factor(factor, item, node.span), origin)
+            case ast.ClipOp():
+                if not self.has_clip:
+                    self._log(item, "PL332", "the step clips, and no `clip` statement says how", node.span,
+                              "add `clip global_norm`")  # fmt: skip
+                return pg.Clip(origin)
+            case ast.SkipOp(axes):
+                if loop:
+                    self._log(item, "PL334", "skipping the update is decided once per step, not in a loop", node.span,
+                              "move `skip` behind the loop")  # fmt: skip
+                return pg.Skip(self.sizes.axes(axes, item), origin)
+            case ast.UpdateOp(buffer):
+                return pg.Update(buffer, origin)
+            case ast.GatherParamsOp(axes):
+                return pg.GatherParams(self.sizes.axes(axes, item), origin)
+            case ast.BroadcastParamsOp(axis, root):
+                product = self.sizes.product(axis, item)
+                check_root(product, root, self.sizes, item, node.span, self.log)
+                return pg.BroadcastParams(product, root, origin)
+            case ast.RefreshOp():
+                return pg.Refresh(origin)
+            case ast.OffloadGradientsOp():
+                return pg.OffloadGradients(origin)
+            case ast.FetchParamsOp():
+                return pg.FetchParams(origin)
+            case _:
+                assert_never(node)
+
+    def _check_scale_loss(self, node: ast.ScaleLossOp, item: Item, loop: bool, accumulated: bool) -> None:
+        names = [term.name for term in self.losses]
+        if node.term not in names:
+            what = f"loss `{node.term}`" if node.term else "unnamed loss"
+            known = [name for name in names if name]
+            self._log(item, "PL219", f"there is no {what}", node.span,
+                      (closest(node.term, known) if node.term else None) or f"losses: {', '.join(known) or 'one, unnamed'}")  # fmt: skip
+        if not loop or accumulated:
+            self._log(item, "PL331", "a loss is scaled while its gradient is fresh: in a loop, before `accumulate`",
+                      node.span, "move it there, or scale the whole gradient: `scale by`")  # fmt: skip
+
+    def factor(self, factor: ex.Expr, item: Item, span: Span) -> ex.Expr:
+        """A factor for a gradient: `tokens` is all loss tokens, which several losses do not share."""
+        if len(self.losses) > 1 and any(name.name == ex.TOKENS for name in ex.names(factor)):
+            self._log(item, "PL325", "`tokens` is not one number where several losses each count their own", span,
+                      "use `loss NAME mean global`, or sizes")  # fmt: skip
+        return self.sizes.expr(factor, item, span, tokens=True)
+
+    def _buffers(self, ops: Sequence[Op], item: Item) -> None:
+        every = list(flat(ops))
+        written = {op.buffer for op in every if isinstance(op, pg.Accumulate)}
+        known = sorted(name for name in written if name)
+        for op in every:
+            name = op.buffer if isinstance(op, pg.Reduce | pg.Scale | pg.Update) else None
+            if name is not None and name not in written:
+                place = op.origin.library or op.origin.span
+                self._log(item, "PL335", f"buffer `{name}` is read, and nothing is ever accumulated into it", place,
+                          closest(name, known) or f"write `accumulate into {name}` in a loop")  # fmt: skip
+
+    def _log(self, item: Item, code: str, message: str, span: Span, hint: str) -> None:
+        self.log.at(item, code, message, span, hint)
+
+
+def flat(ops: Sequence[Op]) -> Iterator[Op]:
+    """Every operation, those in loops included."""
+    for op in ops:
+        yield op
+        if isinstance(op, pg.Loop):
+            yield from flat(op.body)
+
+
+def check_root(axes: Axes, root: int, sizes: Sizes, item: Item, span: Span, log: Log) -> None:
+    """A broadcast's root must exist. Open sizes are left to the proof, except over a product, where
+    which device has a number depends on the sizes."""
+    size = sizes.size(axes)
+    if root == 0 or not axes:
+        return
+    if size is None:
+        if len(axes) > 1:
+            log.at(item, "PL340", f"which device is number {root} of {'*'.join(axes)} depends on sizes that are open",
+                   span, "fix the sizes, or broadcast from 0")  # fmt: skip
+    elif root >= size:
+        log.at(item, "PL404", f"there is no device {root} along {'*'.join(axes)}: it has {size}", span,
+               f"roots are 0 to {size - 1}")  # fmt: skip
+
+
+def check_host(group: Group, ops: Sequence[Op], layouts: dict[str, pg.Layout], item: Item, span: Span, log: Log) -> None:
+    """Moves to and from the host, in a stated step of these weights."""
+    hosted = {state for state in ("params", "optimizer", "gradients") if layouts[state].host is not None}
+    every = list(flat(ops))
+    moves = any(isinstance(op, pg.OffloadGradients) for op in every)
+    for op in every:
+        place = op.origin.library or op.origin.span
+        if isinstance(op, pg.OffloadGradients) and not hosted & {"optimizer", "gradients"}:
+            log.at(item, "PL337", f"nothing of `{group.name}` lies on the host that would take its gradients", place,
+                   f"place it there: `place {group.name} {{ optimizer offloaded }}`")  # fmt: skip
+        if isinstance(op, pg.FetchParams) and not hosted & {"optimizer", "params"}:
+            log.at(item, "PL337", f"nothing of `{group.name}` lies on the host that params could be fetched from",
+                   place, f"place it there: `place {group.name} {{ optimizer offloaded }}`")  # fmt: skip
+    if "optimizer" in hosted and not moves:
+        log.at(item, "PL338", f"the optimizer of `{group.name}` lies on the host, and this step does not say how "
+               "gradients get there", span, "add `offload gradients` before `update`")  # fmt: skip
+    if "gradients" in hosted and "optimizer" not in hosted:
+        log.at(item, "PL339", f"gradients of `{group.name}` on the host with its optimizer on the device are not "
+               "modelled in a stated step", span, "offload the optimizer too, or leave the step to be derived")  # fmt: skip
+
+
+def check_together(steps: dict[str, tuple[Op, ...]], trained: Sequence[str], items: dict[str, StatedStep], log: Log) -> None:
+    """A skip is one decision for all: it must stand in the step of all trained weights."""
+    skipping = [name for name, ops in steps.items() if any(isinstance(op, pg.Skip) for op in flat(ops))]
+    without = [name for name in trained if name not in skipping]
+    if skipping and without:
+        step = items[skipping[0]]
+        log.at(step.item, "PL333", f"`{skipping[0]}` skips the update on overflow and `{without[0]}` does not",
+               step.statement.span, "write `skip on overflow` in the step of all trained weights")  # fmt: skip

@@ -1,0 +1,96 @@
+"""Whom a statement is about, and which of several statements wins: a name over a kind over `*`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from placelogic.elaborate.log import Item, Log
+from placelogic.problem import closest
+from placelogic.program.catalog import KINDS
+from placelogic.program.expr import Expr
+from placelogic.program.program import Axes, Uses
+from placelogic.syntax import ast
+
+ALL, KIND, NAME = 1, 2, 3
+"""How specific a target is. 0 means that it does not speak of the weights."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Weights as declared, before it is known how their states lie."""
+
+    name: str
+    kind: str
+    size: Expr | None
+    layers: Expr | None
+    dims: tuple[str, ...]
+    uses: Uses | None
+    routed: Axes
+    frozen: bool
+    item: Item
+
+    @property
+    def statement(self) -> ast.WeightsStmt:
+        assert isinstance(self.item.statement, ast.WeightsStmt)
+        return self.item.statement
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """All weights of a spec, in declared order."""
+
+    members: tuple[Group, ...]
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset(group.name for group in self.members)
+
+    def level(self, target: ast.Target | None, item: Item, group: Group) -> int:
+        """How specifically the target speaks of these weights. A word that names weights means
+        only them, except in the standard library, whose words are kinds. No target means `*`."""
+        if target is None:
+            return ALL
+        return max((self._word(word, item, group) for word in target.names), default=0)
+
+    def _word(self, word: str, item: Item, group: Group) -> int:
+        if word == "*":
+            return ALL
+        if word in self.names and not (item.standard and word in KINDS):
+            return NAME if word == group.name else 0
+        return KIND if word == group.kind else 0
+
+    def check(self, target: ast.Target | None, item: Item, log: Log, frozen: str | None = None) -> None:
+        """Logs unknown words, and frozen weights named where `frozen` says what they do not have."""
+        if target is None:
+            return
+        for word in target.names:
+            if word != "*" and word not in self.names and word not in KINDS:
+                known = [*self.names, *KINDS]
+                log.at(item, "PL202", f"there are no weights and no kind `{word}`", target.span,
+                       closest(word, known) or f"weights: {', '.join(sorted(self.names)) or 'none'}; "
+                       f"kinds: {', '.join(KINDS)}")  # fmt: skip
+        if frozen is None:
+            return
+        for group in self.members:
+            if group.frozen and self.level(target, item, group) == NAME:
+                log.at(item, "PL324", f"`{group.name}` is frozen: it has {frozen}", target.span,
+                       f"leave `{group.name}` out here, or do not freeze it")  # fmt: skip
+
+
+def strongest(claims: Sequence[tuple[int, T]]) -> list[T]:
+    """The most specific ones, in written order."""
+    best = max((level for level, _ in claims), default=0)
+    return [claim for level, claim in claims if level == best]
+
+
+def agree(claims: Sequence[T], key: Callable[[T], object]) -> tuple[T, T] | None:
+    """The first two that differ, or None when all say the same."""
+    return next(((claims[0], other) for other in claims[1:] if key(other) != key(claims[0])), None)
+
+
+def select(items: Iterable[Item], kind: type) -> list[Item]:
+    return [item for item in items if isinstance(item.statement, kind)]

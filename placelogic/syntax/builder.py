@@ -1,0 +1,158 @@
+"""The part of the tree builder that every statement uses: regular rules, sizes, lists of axes."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+from lark import Token, Transformer
+from lark.tree import Meta
+
+from placelogic.problem import Problem
+from placelogic.program.catalog import SCHEDULES
+from placelogic.program.expr import TOKENS, Binary, Call, Compare, Expr, Name, Neg, Num
+from placelogic.source import Span
+from placelogic.syntax import ast
+
+RESERVED = ("none", "microbatches", TOKENS)
+"""Words with a meaning of their own wherever an axis or a size is expected."""
+
+MAX_DIGITS = 30
+
+_WORDS = {"split_dim", "combination", "average", "likeness", "end", "state", "unit", "verdict"}
+
+# Rules whose children are the fields of a class, in order.
+_FIELDS = {
+    "split": ast.SplitStmt, "tokens": ast.TokensStmt, "objective": ast.ObjectiveStmt, "feed": ast.FeedStmt,
+    "scale": ast.ScaleStmt, "gather_gradients": ast.GatherGradientsOp, "gather_params": ast.GatherParamsOp,
+    "scale_op": ast.ScaleOp, "scale_loss": ast.ScaleLossOp, "clip_op": ast.ClipOp, "skip": ast.SkipOp,
+    "update": ast.UpdateOp, "refresh": ast.RefreshOp, "offload_gradients": ast.OffloadGradientsOp,
+    "fetch_params": ast.FetchParamsOp, "init_same": ast.InitSame, "init_different": ast.InitDifferent,
+    "clip_entry": ast.ClipEntry, "optimizer": ast.OptimizerStmt, "random": ast.RandomStmt,
+    "precision_entry": ast.PrecisionEntry, "size": ast.SizeProp, "layers": ast.LayersProp, "kind": ast.KindProp,
+    "routed": ast.RoutedProp, "freeze": ast.FreezeStmt, "model_arg": ast.Argument, "named_arg": ast.Argument,
+    "place_entry": ast.PlaceEntry, "budget": ast.BudgetStmt, "expect": ast.ExpectStmt,
+}  # fmt: skip
+
+# Rules whose children are one field, a tuple.
+_TUPLES = {
+    "mesh": ast.MeshStmt, "let": ast.LetStmt, "axis_ref": ast.AxisRef, "dims": ast.DimsProp,
+    "use": ast.UseStmt,
+}  # fmt: skip
+
+# Rules whose first child is a field, and the others are one more, a tuple.
+_FIRST_AND_TUPLE = {"step": ast.StepStmt}
+
+
+def plain(item):
+    return str(item) if isinstance(item, Token) else item
+
+
+class BuilderBase(Transformer):
+    """`build_RULE` makes the node of one rule; the tables above do the regular ones.
+
+    Problems are collected, and a node is made all the same, so that one pass finds them all."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(visit_tokens=False)
+        self._path = path
+        self._measures: list[Call] = []
+        self._problems: list[Problem] = []
+
+    def problems(self) -> list[Problem]:
+        """What is wrong, in the order of the text. Call it when the whole tree has been transformed."""
+        for call in self._measures:
+            message = f"`{call.function}({call.argument})` is no size"
+            self._wrong("PL114", message, call.span, "memory and traffic can only be compared in a `claim`")
+        return sorted(self._problems, key=lambda problem: (problem.span.line, problem.span.column))
+
+    def __default__(self, rule: str, items: list, meta: Meta):
+        if rule in _WORDS:
+            return str(items[0])
+        span = self._span(meta)
+        if (build := getattr(self, f"build_{rule}", None)) is not None:
+            return build(span, *items)
+        fields = tuple(map(plain, items))
+        if (made := _FIELDS.get(rule)) is not None:
+            return made(*fields, span)
+        if (made := _TUPLES.get(rule)) is not None:
+            return made(fields, span)
+        return _FIRST_AND_TUPLE[rule](fields[0], fields[1:], span)
+
+    def _span(self, at: Token | Meta) -> Span:
+        if isinstance(at, Meta) and at.empty:
+            return Span(self._path, 1, 1, 1, 1)
+        return Span(self._path, at.line, at.column, at.end_line, at.end_column)
+
+    def _wrong(self, code: str, message: str, span: Span, hint: str) -> None:
+        self._problems.append(Problem(code, message, span, hint))
+
+    def _declared(self, name: str, span: Span) -> str:
+        if name in RESERVED:
+            message = f"`{name}` has a meaning of its own and cannot be declared"
+            self._wrong("PL113", message, span, "choose another name")
+        return str(name)
+
+    def _once(self, found: Iterable[tuple[Hashable, str, Span]], where: str) -> None:
+        seen = set()
+        for key, text, span in found:
+            if key in seen:
+                self._wrong("PL112", f"`{text}` is given twice in one {where}", span, "keep one of the two")
+            seen.add(key)
+
+    # --- sizes ---
+
+    def _digits(self, text: Token) -> Fraction:
+        if len(text) <= MAX_DIGITS:
+            return Fraction(text)
+        message = f"this number has more than {MAX_DIGITS} digits"
+        self._wrong("PL109", message, self._span(text), "no mesh and no model is that large")
+        return Fraction(1)
+
+    def build_number(self, span: Span, text: Token) -> Expr:
+        return Num(self._digits(text), span)
+
+    def build_name(self, span: Span, text: Token) -> Expr:
+        if text.type == "WORD" and text not in SCHEDULES:
+            hint = "a name begins with a letter; write all digits of a number, and products with `*`"
+            self._wrong("PL109", f"`{text}` is neither a number nor a name", span, hint)
+        return Name(str(text), span)
+
+    def build_measure(self, span: Span, function: Token, argument: Token) -> Expr:
+        self._measures.append(Call(str(function), str(argument), span))
+        return self._measures[-1]
+
+    def build_group(self, span: Span, inner: Expr) -> Expr:
+        return replace(inner, span=span)
+
+    def build_negation(self, span: Span, minus: Token, operand: Expr) -> Expr:
+        return Neg(operand, span)
+
+    def build_expr(self, span: Span, left: Expr, *rest) -> Expr:
+        for op, right in zip(rest[0::2], rest[1::2]):
+            left = Binary(str(op), left, right, left.span.to(right.span))
+        return left
+
+    build_product = build_expr
+
+    def build_chain(self, span: Span, *parts) -> tuple[Compare, ...]:
+        links = zip(parts[0::2], parts[1::2], parts[2::2])
+        return tuple(Compare(str(op), left, right, left.span.to(right.span)) for left, op, right in links)
+
+    # --- targets and lists of axes ---
+
+    def build_target(self, span: Span, *names: Token) -> ast.Target:
+        self._once(((name, name, self._span(name)) for name in names), "list")
+        return ast.Target(tuple(map(str, names)), span)
+
+    def build_none(self, span: Span) -> tuple:
+        return ()
+
+    def build_axes(self, span: Span, *items) -> tuple[ast.AxisRef, ...]:
+        return items if isinstance(items[0], ast.AxisRef) else ()
+
+    def build_shares(self, span: Span, *items) -> tuple[tuple[ast.AxisRef, ...], bool]:
+        words = [item for item in items if isinstance(item, Token)]
+        self._once(((word, word, self._span(word)) for word in words), "list")
+        return tuple(item for item in items if isinstance(item, ast.AxisRef)), bool(words)
