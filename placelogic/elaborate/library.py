@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache
 from importlib import resources
 from pathlib import Path
 
@@ -12,6 +12,9 @@ from placelogic.elaborate.log import Log
 from placelogic.problem import SpecError, closest
 from placelogic.source import Span
 from placelogic.syntax import ast
+
+MAX_IMPORTS = 30
+"""How deep imports may be nested."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,7 +64,7 @@ def standard_names() -> list[str]:
     return sorted(file.name[: -len(".place")] for file in files if file.name.endswith(".place"))
 
 
-@lru_cache(maxsize=None)
+@cache
 def standard(name: str) -> Definition | None:
     """The strategy or model of this name in placelogic/std, or None."""
     from placelogic.syntax.parse import parse
@@ -169,6 +172,9 @@ class Reader:
             chain = [p.name for p in self._reading[self._reading.index(path) :]] + [path.name]
             self.log.add("PL022", f"imports run in a circle: {' -> '.join(chain)}", node.span,
                          "move what both need into a third file")  # fmt: skip
+            return None
+        if len(self._reading) > MAX_IMPORTS:
+            self.log.add("PL303", f"imports are nested more than {MAX_IMPORTS} deep", node.span, "flatten them")
             return None
         if path not in self._known:
             self._known[path] = self._read(path, node)

@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from placelogic.elaborate import lines, placements, steps
-from placelogic.elaborate.log import Item, Log
 from placelogic.elaborate.declare import read_sizes
+from placelogic.elaborate.log import Item, Log
 from placelogic.elaborate.sizes import Sizes
 from placelogic.elaborate.stated import Stated
 from placelogic.elaborate.targets import Group, Groups, select
@@ -26,9 +26,7 @@ VERDICT_CODES = frozenset(
 )
 
 
-def resolve(
-    name: str, items: Sequence[Item], span: Span, fixed: Mapping[str, int], log: Log
-) -> tuple[Program, Stated]:
+def resolve(name: str, items: Sequence[Item], span: Span, fixed: Mapping[str, int], log: Log) -> tuple[Program, Stated]:
     """The program and what was stated beside it. Every problem goes to `log`; with problems the
     result is of no use."""
     sizes = read_sizes(items, fixed, log)
@@ -142,7 +140,7 @@ def expectations(items: Sequence[Item], weights: frozenset[str] | None, log: Log
         code, known = node.code, node.code in VERDICT_CODES
         if code is not None and not known and not (code.startswith("PL") and code[2:].isdigit()):
             log.at(item, "PL220", f"there is no finding `{code}`", node.span,
-                   closest(code, VERDICT_CODES) or "findings are GI01 to GI07, SC01 to SC08, FW01, FW02, CC01, CC02")  # fmt: skip
+                   closest(code, VERDICT_CODES) or "one of GI01-07, SC01-08, FW01-02, CC01-02")  # fmt: skip
         elif code is not None and code.startswith("PL") != (node.verdict == "error"):
             log.at(item, "PL220", f"`{code}` does not go with `{node.verdict}`", node.span,
                    "PL codes are errors, all others belong to a verdict")  # fmt: skip

@@ -61,5 +61,8 @@ def bare(node: Any) -> Any:
         return {key: bare(value) for key, value in node.items()}
     if dataclasses.is_dataclass(node):
         dropped = ("text", "stated")
-        return (type(node).__name__, *(bare(getattr(node, f.name)) for f in dataclasses.fields(node) if f.name not in dropped))
+        return (
+            type(node).__name__,
+            *(bare(getattr(node, f.name)) for f in dataclasses.fields(node) if f.name not in dropped),
+        )
     return node

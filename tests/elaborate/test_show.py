@@ -114,7 +114,9 @@ step matrix {
 }
 step norm { update }
 """
-    assert show(program(text)) == """\
+    assert (
+        show(program(text))
+        == """\
 spec spec {
   mesh edp, ep
   axis dp = edp * ep
@@ -143,6 +145,7 @@ spec spec {
   }
 }
 """
+    )
 
 
 def test_conflicts_are_told_in_comments() -> None:
