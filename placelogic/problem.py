@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -30,5 +29,7 @@ class SpecError(Exception):
 
 def closest(name: str, known: Iterable[str]) -> str | None:
     """A hint with the closest known name, or None when nothing is near."""
+    import difflib  # half of the start-up time of `--help`
+
     near = difflib.get_close_matches(name, sorted(set(known)), n=1, cutoff=0.6)
     return f"did you mean `{near[0]}`?" if near else None

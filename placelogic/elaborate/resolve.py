@@ -15,7 +15,7 @@ from placelogic.elaborate.weights import read_weights
 from placelogic.elaborate.work import read_stages, read_work
 from placelogic.problem import closest
 from placelogic.program.catalog import STATES
-from placelogic.program.program import Conflict, Expectation, Layout, Op, Program, Refresh, Step, Weights
+from placelogic.program.program import Conflict, Expectation, Layout, Op, Program, Refresh, Step, Weights, flat
 from placelogic.source import Span
 from placelogic.syntax import ast
 
@@ -118,7 +118,7 @@ def _steps(
         ops = read[id(step.item)]
         span = step.statement.span
         if not group.master:
-            for op in steps.flat(ops):
+            for op in flat(ops):
                 if isinstance(op, Refresh):
                     log.once(step.item, "PL336", f"`{group.name}` has no master copy to refresh params from",
                            op.origin.library or op.origin.span,

@@ -154,7 +154,7 @@ class StepReader:
         return self.sizes.expr(factor, item, span, tokens=True)
 
     def _buffers(self, ops: Sequence[Op], item: Item) -> None:
-        every = list(flat(ops))
+        every = list(pg.flat(ops))
         written = {op.buffer for op in every if isinstance(op, pg.Accumulate)}
         known = sorted(name for name in written if name)
         for op in every:
@@ -166,14 +166,6 @@ class StepReader:
 
     def _log(self, item: Item, code: str, message: str, span: Span, hint: str) -> None:
         self.log.at(item, code, message, span, hint)
-
-
-def flat(ops: Sequence[Op]) -> Iterator[Op]:
-    """Every operation, those in loops included."""
-    for op in ops:
-        yield op
-        if isinstance(op, pg.Loop):
-            yield from flat(op.body)
 
 
 def check_root(axes: Axes, root: int, sizes: Sizes, item: Item, span: Span, log: Log) -> None:
@@ -196,7 +188,7 @@ def check_host(
 ) -> None:
     """Moves to and from the host, in a stated step of these weights."""
     hosted = {state for state in ("params", "optimizer", "gradients") if layouts[state].host is not None}
-    every = list(flat(ops))
+    every = list(pg.flat(ops))
     moves = any(isinstance(op, pg.OffloadGradients) for op in every)
     for op in every:
         place = op.origin.library or op.origin.span
@@ -218,7 +210,7 @@ def check_together(
     steps: dict[str, tuple[Op, ...]], trained: Sequence[str], items: dict[str, StatedStep], log: Log
 ) -> None:
     """A skip is one decision for all: it must stand in the step of all trained weights."""
-    skipping = [name for name, ops in steps.items() if any(isinstance(op, pg.Skip) for op in flat(ops))]
+    skipping = [name for name, ops in steps.items() if any(isinstance(op, pg.Skip) for op in pg.flat(ops))]
     without = [name for name in trained if name not in skipping]
     if skipping and without:
         step = items[skipping[0]]

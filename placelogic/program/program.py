@@ -6,12 +6,13 @@ tuple of its atoms, first factor slowest (row-major index). An empty tuple of ax
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from placelogic.program.catalog import Needs
 from placelogic.program.expr import Compare, Expr
+from placelogic.program.facts import Facts
 from placelogic.source import Span
 
 Axes = tuple[str, ...]
@@ -387,17 +388,36 @@ Op = (
 )
 
 
+def flat(ops: tuple[Op, ...]) -> Iterator[Op]:
+    """Every operation, loop bodies included, loops themselves left out."""
+    for op in ops:
+        if isinstance(op, Loop):
+            yield from flat(op.body)
+        else:
+            yield op
+
+
+@dataclass(frozen=True, slots=True)
+class StatedLine:
+    """A `sync` line that shaped a derived step, also where it left no operation behind (`by none`).
+    `axis` None: over micro-batches. Only reports read it."""
+
+    axis: str | None
+    origin: Origin
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """What happens to one trained weight group in one step, after its backward passes.
 
     Routing to owners is part of the backward pass: it is no op, and happens before all.
-    `stated`: a `step` block replaced everything; else single ops tell by their origin."""
+    `stated`: a `step` block replaced everything; else single ops and `lines` tell by their origin."""
 
     weights: str
     ops: tuple[Op, ...]
     stated: bool
     origin: Origin
+    lines: tuple[StatedLine, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -448,6 +468,8 @@ class Program:
     conflicts: tuple[Conflict, ...]
     expectations: tuple[Expectation, ...]
     span: Span
+    facts: Facts = field(default_factory=dict)
+    """How local gradients start: filled when steps are derived. The simulator does not read it."""
 
     def step(self, weights: str) -> Step | None:
         return next((step for step in self.steps if step.weights == weights), None)

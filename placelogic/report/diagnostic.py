@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from placelogic.compat import assert_never
 from placelogic.source import Span
 
 Severity = Literal["error", "warning", "note"]
@@ -65,7 +66,8 @@ class Obligations:
 
 @dataclass(frozen=True, slots=True)
 class SpecReport:
-    """`expected`: None without `expect` lines, else whether all were met."""
+    """`expected`: None without `expect` lines, else whether all were met. `open_sizes`: axes and
+    counts without a fixed size; the verdict holds for every value of them."""
 
     name: str
     verdict: Verdict
@@ -74,17 +76,80 @@ class SpecReport:
     obligations: Obligations = field(default_factory=Obligations)
     findings: tuple[Finding, ...] = ()
     expected: bool | None = None
+    open_sizes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class FileReport:
+    """`text` is what was read; `sources` holds the text of imported files that findings lie in.
+    `library`: found in a folder, defines strategies or models only, holds no spec to check."""
+
     path: str
     specs: tuple[SpecReport, ...]
     text: str = ""
+    sources: Mapping[str, str] = field(default_factory=dict)
+    library: bool = False
+
+    @property
+    def exit_code(self) -> int:
+        """As of a report with this file alone."""
+        return Report((self,)).exit_code
+
+
+OUTSIDE_THE_CLAIM = (
+    "rounding and reduce dtype",
+    "kernels",
+    "races",
+    "forward values inside a layer",
+    "router decisions",
+    "token counts of zero",
+)
+"""What no verdict speaks about; every report says so."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What `placelogic.check` returns: one entry per file."""
+    """What `placelogic.check` returns: one entry per file, in order. `str(report)` is the text
+    that the command line prints; `exit_code` is the one it ends with."""
 
     files: tuple[FileReport, ...]
+
+    @property
+    def specs(self) -> tuple[SpecReport, ...]:
+        """The specs of all files."""
+        return tuple(spec for file in self.files for spec in file.specs)
+
+    @property
+    def exit_code(self) -> int:
+        """1 if any spec fails, else 2 if any is an error, else 3 if any is undecided or vacuous, else 0."""
+        codes = {exit_code(spec) for spec in self.specs}
+        return next((code for code in (1, 2, 3) if code in codes), 0)
+
+    def __str__(self) -> str:
+        from placelogic.report.text import render
+
+        return render(self)
+
+
+UNMET = "EX01"
+NOTHING_STATED = "EX02"
+
+
+def exit_code(spec: SpecReport) -> int:
+    """What one spec asks the command line to end with. A met expectation is 0 whatever the verdict;
+    an unmet one, or nothing stated where that was required, is 1."""
+    if any(finding.code in (UNMET, NOTHING_STATED) for finding in spec.findings):
+        return 1
+    if spec.expected:
+        return 0
+    match spec.verdict:
+        case "proved":
+            return 0
+        case "refuted":
+            return 1
+        case "error":
+            return 2
+        case "undecided" | "vacuous":
+            return 3
+        case _:
+            assert_never(spec.verdict)

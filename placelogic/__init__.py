@@ -1,0 +1,33 @@
+"""Proves, for every device count at once, that a distributed training strategy trains what one device would.
+
+report = placelogic.check("llama.place", at={"dp": 64})
+report.files[0].specs[0].verdict    # "proved", "refuted", "undecided", "vacuous" or "error"
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False  # known to type checkers under this name; `typing` itself is not free
+if TYPE_CHECKING:
+    from placelogic.checking import check as check
+    from placelogic.report.diagnostic import Report as Report
+
+__version__ = "0.1.0"
+__all__ = ["Report", "__version__", "check"]
+
+# Importing the package must stay free; what does the work is loaded when it is asked for.
+_HOMES = {"check": "placelogic.checking", "Report": "placelogic.report.diagnostic"}
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'placelogic' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])

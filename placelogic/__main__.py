@@ -1,0 +1,7 @@
+"""`python -m placelogic`."""
+
+import sys
+
+from placelogic.cli import main
+
+sys.exit(main())

@@ -1,0 +1,242 @@
+"""From text to report: read, parse, elaborate, derive, prove. Whatever goes wrong becomes a finding."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from placelogic.files import Found, find, whole
+from placelogic.problem import Problem, SpecError
+from placelogic.report.diagnostic import NOTHING_STATED, FileReport, Finding, Report, SpecReport
+from placelogic.source import Span
+
+if TYPE_CHECKING:
+    from placelogic.elaborate import ElaboratedSpec
+    from placelogic.program.program import Program
+    from placelogic.syntax.ast import File
+
+TEXT = "<text>"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """`at` fixes sizes by name. `rlimit` (solver steps) and `timeout` (seconds, wall clock) bound the
+    work on one spec; None leaves the solver's own limits."""
+
+    at: Mapping[str, int] = field(default_factory=dict)
+    require_stated: bool = False
+    rlimit: int | None = None
+    timeout: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, size in self.at.items():
+            if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+                raise ValueError(f"at: {name} must be a positive whole number, not {size!r}")
+        if self.rlimit is not None and self.rlimit < 1:
+            raise ValueError(f"rlimit must be at least 1, not {self.rlimit}")
+        if self.timeout is not None and not self.timeout > 0:
+            raise ValueError(f"timeout must be more than 0 seconds, not {self.timeout}")
+
+
+def check(
+    source: str | os.PathLike[str],
+    *,
+    at: Mapping[str, int] | None = None,
+    require_stated: bool = False,
+    rlimit: int | None = None,
+    timeout: float | None = None,
+) -> Report:
+    """Check a spec, a file, or every `.place` file below a folder.
+
+    `source` is a path, or the text of a spec: a string is text when it spans several lines, or names
+    no file and has more than one word. What is wrong with the input is in the report, as findings;
+    ValueError is raised only for options that make no sense.
+    """
+    settings = Settings(dict(at or {}), require_stated, rlimit, timeout)
+    path = os.fspath(source)
+    if isinstance(source, str) and _is_text(source):
+        return Report((check_text(source, TEXT, settings),))
+    return Report(tuple(check_files(find([path]), settings)))
+
+
+def check_files(found: tuple[Found, ...], settings: Settings) -> Iterator[FileReport]:
+    """One report per file, as they are done."""
+    for one in found:
+        yield check_found(one, settings)
+
+
+def check_found(found: Found, settings: Settings) -> FileReport:
+    if found.problem is not None:
+        return failed(found.path, "", SpecError(found.problem))
+    return check_file(found.path, settings, library=found.in_folder)
+
+
+def check_file(path: str, settings: Settings = Settings(), *, library: bool = False) -> FileReport:
+    """Check one file. `library`: it may be one without specs, which is then no error."""
+    try:
+        from placelogic.syntax.read import read_source
+
+        text = read_source(path)
+    except Exception as error:
+        return failed(path, "", error)
+    return check_text(text, path, settings, library=library)
+
+
+def check_text(text: str, path: str, settings: Settings = Settings(), *, library: bool = False) -> FileReport:
+    """Check the text of one file; `path` is what the report calls it, and where imports start from."""
+    try:
+        from placelogic.elaborate import elaborate_file
+        from placelogic.syntax.parse import normalised, parse
+
+        text = normalised(text)
+        file = parse(text, path)
+        if library and is_library(file):
+            return FileReport(path, (), text, library=True)
+        specs = elaborate_file(file, settings.at)
+    except Exception as error:
+        return failed(path, text, error)
+    reports = tuple(_check_spec(spec, _Place.of(spec, file, text), settings) for spec in specs)
+    return FileReport(path, reports, text, _sources(path, reports))
+
+
+def is_library(file: File) -> bool:
+    """Whether the file defines strategies or models, and nothing to check."""
+    from placelogic.syntax.ast import ImportStmt, ModelDef, StrategyDef
+
+    defines = any(isinstance(statement, (StrategyDef, ModelDef)) for statement in file.statements)
+    return defines and all(isinstance(statement, (StrategyDef, ModelDef, ImportStmt)) for statement in file.statements)
+
+
+def complete(spec: ElaboratedSpec) -> Program:
+    """The program of a spec with its derived step. Raises SpecError."""
+    from placelogic.elaborate.derive import derive
+
+    if spec.problems or spec.program is None:
+        raise SpecError(*spec.problems)
+    return derive(spec.program, spec.stated)
+
+
+def findings_of(error: Exception, place: Span) -> tuple[Finding, ...]:
+    """What an exception means to the person who wrote the spec."""
+    match error:
+        case SpecError(problems=problems):
+            return tuple(Finding(p.code, "error", p.message, p.span, help=p.hint) for p in problems)
+        case RecursionError():
+            message = "this is nested too deeply to be read"
+            return (Finding("PL902", "error", message, place, help="split long expressions with `let`"),)
+        case MemoryError():
+            return (Finding("PL903", "error", "the machine ran out of memory on this spec", place),)
+    if os.environ.get("PLACELOGIC_DEBUG"):
+        import traceback
+
+        traceback.print_exception(type(error), error, error.__traceback__, file=sys.stderr)
+    said = (str(error).splitlines() or [""])[0][:200]
+    message = f"internal error: {type(error).__name__}" + (f": {said}" if said else "")
+    help_ = "this is a bug in placelogic: please report it with the spec (PLACELOGIC_DEBUG=1 prints a traceback)"
+    return (Finding("PL900", "error", message, place, help=help_),)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where to tell what concerns a spec as a whole: on its first line, instead of over all its lines."""
+
+    whole: tuple[Span, ...]
+    head: Span
+
+    @classmethod
+    def of(cls, spec: ElaboratedSpec, file: File, text: str) -> _Place:
+        start = file.statements[0].span if spec.span == file.span and file.statements else spec.span
+        lines = text.split("\n")
+        if not 1 <= start.line <= len(lines):
+            start = whole(file.path)
+        elif start.end_line > start.line:
+            line = lines[start.line - 1].split("#")[0].rstrip()
+            start = replace(start, end_line=start.line, end_column=max(len(line), start.column) + 1)
+        return cls((spec.span, file.span), start)
+
+    def placed(self, finding: Finding) -> Finding:
+        if finding.span.line and finding.span not in self.whole:
+            return finding
+        return replace(finding, span=self.head)
+
+
+def _check_spec(spec: ElaboratedSpec, place: _Place, settings: Settings) -> SpecReport:
+    from placelogic.expectations import settle
+
+    try:
+        program = complete(spec)
+        report = replace(_prove(program, settings), name=spec.name, open_sizes=open_sizes(program))
+    except Exception as error:
+        report = SpecReport(spec.name, "error", findings=findings_of(error, place.head))
+    report = settle(report, spec.expectations)
+    if settings.require_stated and report.verdict == "proved" and not report.obligations.stated:
+        report = replace(report, findings=(*report.findings, _nothing_stated(place.head)))
+    return replace(report, findings=tuple(map(place.placed, report.findings)))
+
+
+def _prove(program: Program, settings: Settings) -> SpecReport:
+    from placelogic.prove import Options, prove
+
+    limits = {"rlimit": settings.rlimit, "timeout_s": settings.timeout}
+    given = {name: limit for name, limit in limits.items() if limit is not None}
+    return prove(program, Options(require_stated=settings.require_stated, **given))
+
+
+def _nothing_stated(place: Span) -> Finding:
+    return Finding(
+        NOTHING_STATED,
+        "error",
+        "nothing is stated, so this verdict says nothing about anybody's code",
+        place,
+        help="say what your code does with `sync`, `scale`, `step` or `clip`; `placelogic show` prints what is derived",
+    )
+
+
+def open_sizes(program: Program) -> tuple[str, ...]:
+    """Axes without a size, then the open counts that micro-batches and axis sizes are made of."""
+    from placelogic.program.expr import names
+
+    values = {let.name: let.value for let in program.lets}
+    pending = [atom.size for atom in program.mesh.atoms if atom.size is not None] + [program.work.microbatches]
+    axes = [atom.name for atom in program.mesh.atoms if atom.size is None]
+    seen: set[str] = set()
+    while pending:
+        for name in names(pending.pop()):
+            if name.name not in seen:
+                seen.add(name.name)
+                value = values.get(name.name)
+                if value is not None:
+                    pending.append(value)
+    counts = [let.name for let in program.lets if let.value is None and let.name in seen]
+    return tuple(dict.fromkeys([*axes, *counts]))
+
+
+def failed(path: str, text: str, error: Exception) -> FileReport:
+    """The report on a file that could not be read as specs at all."""
+    name = os.path.splitext(os.path.basename(path))[0]
+    report = SpecReport(name, "error", findings=findings_of(error, whole(path)))
+    return FileReport(path, (report,), text, _sources(path, (report,)))
+
+
+def _sources(path: str, reports: tuple[SpecReport, ...]) -> dict[str, str]:
+    """The text of other files that findings lie in; one that cannot be read any more has none."""
+    others = {finding.span.path for report in reports for finding in report.findings} - {path, ""}
+    sources: dict[str, str] = {}
+    for other in sorted(others):
+        from placelogic.syntax.parse import normalised
+        from placelogic.syntax.read import read_source
+
+        try:
+            sources[other] = normalised(read_source(other))
+        except SpecError:
+            continue
+    return sources
+
+
+def _is_text(source: str) -> bool:
+    if "\n" in source or not source:
+        return True
+    return not os.path.exists(source) and not source.endswith(".place") and len(source.split()) > 1

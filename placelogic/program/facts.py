@@ -1,0 +1,39 @@
+"""What each weight group's local gradient is along each mesh axis, before any reduction.
+
+An interface: the rules that fill it read placements (elaborate/facts.py); whoever derives
+steps or proves them reads only this, so that other sources can fill it later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from placelogic.source import Span
+
+Kind = Literal["share", "copy", "own", "absent"]
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One weight group along one atom.
+
+    `share`: devices hold different, addable parts. The part belongs to a work item (`part`
+    "item"), to a piece of the activations ("activation") or to one of two uses ("use").
+    `copy`: everyone holds the whole value. `own`: each holds its own elements, complete.
+    `absent`: the parameters are not there, nothing can be computed.
+    `routed`: what the kind says is then sent to the owner of each element, and summed there.
+    `because`: the rule in words, for reports. `span`: the statement it rests on.
+    """
+
+    axis: str
+    kind: Kind
+    part: Literal["item", "activation", "use", "none"]
+    routed: bool
+    because: str
+    span: Span
+
+
+Facts = Mapping[str, Mapping[str, Fact]]
+"""weights -> atom -> fact, for every weight group and every atom."""

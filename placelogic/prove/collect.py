@@ -1,0 +1,61 @@
+"""All obligations of a program, in the order in which findings are told: causes first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from placelogic.program.program import Program, Scale, ScaleLoss, Step, Weights, flat
+from placelogic.prove.gradient import clip_obligations, gradient_obligations, update_count
+from placelogic.prove.obligations import Obligation
+from placelogic.prove.publish import publication_obligations
+from placelogic.prove.run import Run
+from placelogic.prove.sizes import Sizes
+from placelogic.prove.start import random_obligations, start_obligations
+from placelogic.prove.state import alignment_obligations, optimizer_obligations, replica_obligations, shards
+from placelogic.prove.transfer import Group
+from placelogic.prove.values import Trace
+from placelogic.prove.whole import conflict_obligations, forward_obligations, skip_obligations
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    obligations: tuple[Obligation, ...]
+    traces: Mapping[str, Trace]
+
+
+def is_stated(step: Step) -> bool:
+    """Whether any operation of this step was stated by a person."""
+    return step.stated or bool(step.lines) or any(op.origin.stated for op in flat(step.ops))
+
+
+def collect(program: Program, sizes: Sizes) -> Collected:
+    """Runs every step over the value calculus and lists what has to hold."""
+    facts = program.facts
+    traces: dict[str, Trace] = {}
+    out: list[Obligation] = [*conflict_obligations(program, sizes), *forward_obligations(program, facts, sizes)]
+    for weights in program.weights:
+        out += start_obligations(program, weights, sizes)
+        out += random_obligations(program, weights, facts[weights.name], sizes)
+    for step in program.steps:
+        weights = program.group(step.weights)
+        for op in flat(step.ops):
+            if isinstance(op, (Scale, ScaleLoss)):
+                sizes.need_divisors(op.factor)
+        traces[step.weights] = Run(Group(program, weights, facts[weights.name], sizes)).run(step)
+    for step in program.steps:
+        out += _of_step(program, program.group(step.weights), step, traces[step.weights], sizes)
+    out += skip_obligations(program, traces, sizes)
+    return Collected(tuple(out), traces)
+
+
+def _of_step(program: Program, weights: Weights, step: Step, trace: Trace, sizes: Sizes) -> Iterator[Obligation]:
+    stated = is_stated(step)
+    cuts = shards(program, weights, trace)
+    yield from gradient_obligations(program, weights, step, trace, sizes, stated)
+    yield from update_count(weights, step, trace, stated)
+    yield from alignment_obligations(program, weights, cuts, sizes, stated)
+    yield from optimizer_obligations(program, weights, cuts, sizes, stated)
+    yield from publication_obligations(program, weights, step, trace, cuts, sizes, stated)
+    yield from clip_obligations(program, weights, step, trace, sizes, stated)
+    yield from replica_obligations(program, weights, step, trace, cuts, sizes, stated)

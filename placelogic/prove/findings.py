@@ -1,0 +1,135 @@
+"""From a violated obligation and its smallest model to what the reader is told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from fractions import Fraction
+
+from placelogic.program.program import Program
+from placelogic.prove.blame import blame
+from placelogic.prove.confirm import complete, mesh_of, quantities_of
+from placelogic.prove.obligations import Obligation
+from placelogic.prove.place import place
+from placelogic.prove.sizes import Sizes
+from placelogic.report.diagnostic import Counterexample, DeviceRow, Finding
+
+_ORDER = ("CC01", "FW01", "FW02", "SC05", "SC07", "CC02", "GI", "SC02", "SC03", "SC06", "SC08", "SC04", "GI07", "SC01")
+"""Causes before consequences; a code not listed stands with its family."""
+
+
+def finding(program: Program, sizes: Sizes, obligation: Obligation, env: Mapping[str, int]) -> Finding:
+    """The finding for one violated obligation at one model."""
+    full = complete(sizes, env)
+    mesh = mesh_of(program, sizes, env)
+    quantities = quantities_of(program, sizes, env)
+    code, axes, message, label, help_, fault = (
+        obligation.code,
+        obligation.axes,
+        obligation.message,
+        obligation.label,
+        obligation.help,
+        obligation.fault,
+    )
+    rows: tuple[DeviceRow, ...] = ()
+    span = obligation.span
+    if obligation.values is not None and obligation.weights is not None:
+        found = blame(
+            program, program.group(obligation.weights), sizes, obligation.values.terms, full, obligation.values.term
+        )
+        rows = found.rows
+        step = program.step(obligation.weights)
+        if code == "GI" and step is not None:
+            span = place(program, step, obligation.values.read, found.code, found.axes)
+            code, axes, message, label, help_, fault = (
+                found.code,
+                found.axes,
+                found.message,
+                found.label,
+                found.help,
+                found.fault,
+            )
+    elif code == "GI04":
+        rows = _uneven_rows(program, sizes, obligation, full)
+    return Finding(
+        code=code,
+        severity="warning" if obligation.warning else "error",
+        message=message,
+        span=span,
+        weights=obligation.weights,
+        axes=axes,
+        label=label or None,
+        fault=None if obligation.warning else fault,
+        counterexample=Counterexample(mesh, quantities, rows),
+        help=help_ or None,
+    )
+
+
+def _uneven_rows(
+    program: Program, sizes: Sizes, obligation: Obligation, env: Mapping[str, int]
+) -> tuple[DeviceRow, ...]:
+    """Two shares with 1 and 2 tokens: a mean of means gives each token of the small one more."""
+    missing = [axis for axis in obligation.axes if sizes.size(axis).at(env) > 1]
+    groups = [f"{axis}={index}" for axis in missing[:1] for index in range(int(sizes.size(axis).at(env)))]
+    if not groups:
+        groups = [f"microbatch={turn}" for turn in range(1, int(sizes.microbatches.at(env)) + 1)]
+    counts = [1] + [2] * (len(groups) - 1)
+    total = sum(counts)
+    shares = [Fraction(total, len(groups) * count) for count in counts]
+    single = [f"g[{group}: {count} token{'s' if count > 1 else ''}]" for group, count in zip(groups, counts)]
+    applies = [
+        text if share == 1 else f"({share}) {text}" if share.denominator > 1 else f"{share} {text}"
+        for share, text in zip(shares, single)
+    ]
+    return (DeviceRow({}, " + ".join(applies[:4]), " + ".join(single[:4])),)
+
+
+def arrange(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """One finding per fault: the same fault of several groups is told once; causes come first, and
+    what follows from a cause on the same weights is marked as its consequence."""
+    merged: dict[tuple, list[Finding]] = {}
+    for one in findings:
+        key = (
+            one.code,
+            one.axes,
+            one.span,
+            _without(one.message, one.weights),
+            one.severity,
+            one.counterexample.mesh.items() if one.counterexample else None,
+            one.counterexample.devices if one.counterexample else None,
+        )
+        merged.setdefault(tuple(map(repr, key)), []).append(one)
+    out = [_join(group) for group in merged.values()]
+    out.sort(key=lambda one: (_rank(one), one.span.line, one.span.column))
+    broken: set[str] = set()
+    arranged = []
+    for one in out:
+        names = set((one.weights or "").split(", ")) - {""}
+        follows = one.code in ("SC01", "GI07") and bool(names) and names <= broken
+        if one.severity == "error" and (
+            one.code.startswith("GI") and one.code != "GI07" or one.code in ("CC01", "FW01")
+        ):
+            broken |= names
+        arranged.append(replace(one, consequence=follows))
+    return tuple(arranged)
+
+
+def _without(message: str, weights: str | None) -> str:
+    return message.replace(f"`{weights}`", "`...`") if weights else message
+
+
+def _join(group: list[Finding]) -> Finding:
+    first = group[0]
+    names = list(dict.fromkeys(one.weights for one in group if one.weights))
+    if len(names) < 2:
+        return first
+    shown = ", ".join(f"`{name}`" for name in names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+    return replace(first, weights=", ".join(names), message=first.message.replace(f"`{first.weights}`", shown))
+
+
+def _rank(one: Finding) -> int:
+    severity = {"error": 0, "warning": 100, "note": 200}[one.severity]
+    for index, prefix in enumerate(_ORDER):
+        if one.code == prefix:
+            return severity + index
+    return severity + next((index for index, prefix in enumerate(_ORDER) if one.code.startswith(prefix)), len(_ORDER))

@@ -1,0 +1,250 @@
+"""Conditions on sizes and coordinates, as data: written out as SMT-LIB, or evaluated exactly.
+
+Variables are integers. A name is a size (`dp`), or internal with a dot (`x.dp`, `w.dp`, `m.`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from placelogic.compat import assert_never
+from placelogic.prove.ratio import ONE_POLY, ZERO, Poly, Ratio, const, poly_mul, var
+
+Op = Literal["=", "distinct", "<", "<=", ">", ">="]
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """`ratio op 0`. The denominator is nonzero by an obligation of its own."""
+
+    op: Op
+    ratio: Ratio
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    parts: tuple[Formula, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    parts: tuple[Formula, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    part: Formula
+
+
+@dataclass(frozen=True, slots=True)
+class SumDiffers:
+    """The sum of the ratios whose condition holds is not `target`."""
+
+    cases: tuple[tuple[Formula, Ratio], ...]
+    target: Ratio
+
+
+@dataclass(frozen=True, slots=True)
+class Remainder:
+    """`name = num mod den` for integer polynomials; `name` stands for the remainder elsewhere."""
+
+    name: str
+    num: Poly
+    den: Poly
+
+
+Formula = Test | And | Or | Not | SumDiffers | Remainder
+
+TRUE = And(())
+FALSE = Or(())
+
+
+def test(op: Op, left: Ratio, right: Ratio = ZERO) -> Formula:
+    """`left op right`, decided at once where both are constants."""
+    difference = left - right
+    value = difference.constant
+    if value is not None:
+        return TRUE if _compare(op, value) else FALSE
+    return Test(op, difference)
+
+
+def at_least(name: Ratio, bound: int) -> Formula:
+    return test(">=", name, const(bound))
+
+
+def both(*parts: Formula) -> Formula:
+    flat: list[Formula] = []
+    for part in parts:
+        if part == FALSE:
+            return FALSE
+        flat.extend(part.parts if isinstance(part, And) else (part,))
+    unique = tuple(dict.fromkeys(flat))
+    return unique[0] if len(unique) == 1 else And(unique)
+
+
+def either(*parts: Formula) -> Formula:
+    flat: list[Formula] = []
+    for part in parts:
+        if part == TRUE:
+            return TRUE
+        flat.extend(part.parts if isinstance(part, Or) else (part,))
+    unique = tuple(dict.fromkeys(flat))
+    return unique[0] if len(unique) == 1 else Or(unique)
+
+
+def negate(part: Formula) -> Formula:
+    match part:
+        case And(()):
+            return FALSE
+        case Or(()):
+            return TRUE
+        case Not(inner):
+            return inner
+        case _:
+            return Not(part)
+
+
+def differs(cases: tuple[tuple[Formula, Ratio], ...], target: Ratio) -> Formula:
+    """`SumDiffers`, decided at once where every condition is true."""
+    live = tuple((condition, ratio) for condition, ratio in cases if condition != FALSE)
+    if all(condition == TRUE for condition, _ in live):
+        total = ZERO
+        for _, ratio in live:
+            total = total + ratio
+        return test("distinct", total, target)
+    return SumDiffers(live, target)
+
+
+# --- evaluation -----------------------------------------------------------------------------
+
+
+def _compare(op: Op, value: Fraction) -> bool:
+    match op:
+        case "=":
+            return value == 0
+        case "distinct":
+            return value != 0
+        case "<":
+            return value < 0
+        case "<=":
+            return value <= 0
+        case ">":
+            return value > 0
+        case ">=":
+            return value >= 0
+        case _:
+            assert_never(op)
+
+
+def holds(formula: Formula, env: Mapping[str, int]) -> bool:
+    """Whether it is true when every variable has a value. Raises KeyError for one that has none."""
+    match formula:
+        case Test(op, ratio):
+            return _compare(op, ratio.at(env))
+        case And(parts):
+            return all(holds(part, env) for part in parts)
+        case Or(parts):
+            return any(holds(part, env) for part in parts)
+        case Not(part):
+            return not holds(part, env)
+        case SumDiffers(cases, target):
+            total = sum((ratio.at(env) for condition, ratio in cases if holds(condition, env)), Fraction(0))
+            return total != target.at(env)
+        case Remainder(name, num, den):
+            return env[name] == Ratio(num).at(env) % Ratio(den).at(env)
+        case _:
+            assert_never(formula)
+
+
+def variables(formula: Formula) -> Iterator[str]:
+    """Every variable, with repeats."""
+    match formula:
+        case Test(_, ratio):
+            yield from _ratio_variables(ratio)
+        case And(parts) | Or(parts):
+            for part in parts:
+                yield from variables(part)
+        case Not(part):
+            yield from variables(part)
+        case SumDiffers(cases, target):
+            yield from _ratio_variables(target)
+            for condition, ratio in cases:
+                yield from variables(condition)
+                yield from _ratio_variables(ratio)
+        case Remainder(name, num, den):
+            yield name
+            yield from _ratio_variables(Ratio(num, den))
+        case _:
+            assert_never(formula)
+
+
+def _ratio_variables(ratio: Ratio) -> Iterator[str]:
+    for poly in (ratio.num, ratio.den):
+        for monomial, _ in poly:
+            for name, _ in monomial:
+                yield name
+
+
+# --- SMT-LIB --------------------------------------------------------------------------------
+
+
+def _int(value: int) -> str:
+    return str(value) if value >= 0 else f"(- {-value})"
+
+
+def _poly(poly: Poly) -> str:
+    terms = []
+    for monomial, coefficient in poly:
+        factors = [f"|{name}|" for name, power in monomial for _ in range(power)]
+        if coefficient != 1 or not factors:
+            factors.insert(0, _int(coefficient))
+        terms.append(factors[0] if len(factors) == 1 else f"(* {' '.join(factors)})")
+    if not terms:
+        return "0"
+    return terms[0] if len(terms) == 1 else f"(+ {' '.join(terms)})"
+
+
+def _positive(poly: Poly) -> bool:
+    return all(coefficient > 0 for _, coefficient in poly)
+
+
+def smt(formula: Formula) -> str:
+    """The SMT-LIB 2 term, in integers: fractions are cross-multiplied, never divided."""
+    match formula:
+        case Test(op, ratio):
+            left = ratio.num
+            if op not in ("=", "distinct") and not _positive(ratio.den):
+                left = poly_mul(ratio.num, ratio.den)  # the sign of num/den is that of num*den
+            return f"({op} {_poly(left)} 0)"
+        case And(parts):
+            return f"(and {' '.join(map(smt, parts))})" if parts else "true"
+        case Or(parts):
+            return f"(or {' '.join(map(smt, parts))})" if parts else "false"
+        case Not(part):
+            return f"(not {smt(part)})"
+        case SumDiffers(cases, target):
+            ratios = [ratio for _, ratio in cases] + [target]
+            dens = list(dict.fromkeys(ratio.den for ratio in ratios))
+            *scaled, goal = [_over_common(ratio, dens) for ratio in ratios]
+            terms = [f"(ite {smt(condition)} {_poly(num)} 0)" for (condition, _), num in zip(cases, scaled)]
+            total = "0" if not terms else terms[0] if len(terms) == 1 else f"(+ {' '.join(terms)})"
+            return f"(distinct {total} {_poly(goal)})"
+        case Remainder(name, num, den):
+            return f"(= |{name}| (mod {_poly(num)} {_poly(den)}))"
+        case _:
+            assert_never(formula)
+
+
+def _over_common(ratio: Ratio, dens: list[Poly]) -> Poly:
+    num = ratio.num
+    for den in dens:
+        if den != ratio.den and den != ONE_POLY:
+            num = poly_mul(num, den)
+    return num
+
+
+def equal(name: str, value: int) -> Formula:
+    return Test("=", var(name) - const(value))

@@ -1,0 +1,271 @@
+"""Gradient integrity: what is fed to the optimizer is the single-device gradient, clip factor included."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from placelogic.program.program import GlobalNorm, Program, Step, Weights
+from placelogic.prove.formula import FALSE, TRUE, Formula, at_least, both, differs, either, test
+from placelogic.prove.obligations import Obligation, Values
+from placelogic.prove.ratio import ONE, Ratio, const, var
+from placelogic.prove.sizes import Sizes
+from placelogic.prove.values import TURN, Read, Term, Trace, members
+from placelogic.source import Span
+
+
+def coefficient_differs(program: Program, weights: Weights, sizes: Sizes, terms: tuple[Term, ...]) -> Formula:
+    """Some device, some work item: the terms do not add up to the single-device coefficient.
+
+    Coordinates: `x.a` of the device, `w.a` of the item, `m.` its micro-batch."""
+    axes = program.mesh.axes
+    ruined: list[Formula] = []
+    cases: list[tuple[Formula, Ratio]] = []
+    ranges: list[Formula] = []
+    for term in terms:
+        condition = [term.when]
+        ruined.append(both(term.when, term.unknown))
+        for axis, kind in zip(axes, term.kinds):
+            if kind.mixed:
+                ruined.append(both(term.when, kind.ruined))
+            size = members(weights, sizes, axis)
+            if size == ONE or kind.value == "copy":
+                continue
+            x, w = var(f"x.{axis}"), var(f"w.{axis}")
+            condition.append(test("=", x, w) if kind.value == "share" else test("=", w, const(kind.root)))
+            ranges += [test(">=", x), test("<", x, size), test(">=", w), test("<", w, size)]
+        cases.append((both(*condition), term.scale))
+    wrong = differs(tuple(cases), ONE)
+    if any(term.when != TRUE for term in terms):
+        ranges += [test(">=", var(TURN), ONE), test("<=", var(TURN), sizes.microbatches)]
+    inside = both(*ranges) if ranges else TRUE
+    return both(inside, either(wrong, *ruined))
+
+
+def gradient_obligations(
+    program: Program, weights: Weights, step: Step, trace: Trace, sizes: Sizes, stated: bool
+) -> Iterator[Obligation]:
+    """GI for one weight group: values at the update, tokens, the loop's buffer, a materialised gradient."""
+    where = _where(step, weights)
+    updates = [read for read in trace.reads if read.what == "update"]
+    for read in updates:
+        for loss in program.work.losses:
+            terms = read.terms[loss.name]
+            violation = both(read.when, coefficient_differs(program, weights, sizes, terms))
+            span = read.origin.span if read.origin.stated else where
+            yield Obligation(
+                name=f"gradient of {weights.name}{_of(loss.name)} at the update",
+                code="GI",
+                weights=weights.name,
+                axes=(),
+                violation=violation,
+                span=span,
+                stated=stated,
+                message="",
+                label="",
+                help="",
+                values=Values(loss.name, terms, read),
+            )
+    for clash in trace.clashes:
+        yield Obligation(
+            name=f"buffer of {weights.name} over {clash.axis}",
+            code="GI06",
+            weights=weights.name,
+            axes=(clash.axis,),
+            violation=clash.when,
+            span=clash.origin.span,
+            stated=stated,
+            message=f"a whole gradient of `{weights.name}` is added to a buffer that is already cut over {clash.axis}",
+            label="the buffer holds only a shard by now",
+            help=f"reduce the fresh gradient over {clash.axis} before `accumulate`",
+        )
+    if not program.work.tokens_even:
+        yield from _uneven(program, weights, sizes, stated)
+    yield from _materialized(program, weights, sizes)
+
+
+def _of(term: str | None) -> str:
+    return "" if term is None else f" (loss {term})"
+
+
+def _where(step: Step, weights: Weights) -> Span:
+    return step.origin.span if step.stated else weights.span
+
+
+def _uneven(program: Program, weights: Weights, sizes: Sizes, stated: bool) -> Iterator[Obligation]:
+    """A mean that does not count over everything that is split weighs items by their neighbours."""
+    for loss in program.work.losses:
+        if not loss.mean:
+            continue
+        missing = tuple(axis for axis in program.work.split_axes if axis not in loss.over)
+        groups = sizes.product(missing) * (ONE if loss.microbatches else sizes.microbatches)
+        yield Obligation(
+            name=f"token weights of {weights.name}{_of(loss.name)}",
+            code="GI04",
+            weights=weights.name,
+            axes=missing,
+            violation=at_least(groups, 2),
+            span=loss.span,
+            stated=stated,
+            message="tokens are uneven, so a mean of means weighs the tokens of small shares more",
+            label="divides by the tokens of one share only",
+            help="say `loss mean global`, or `tokens even` if every share has as many tokens",
+            fault="wrong",
+        )
+
+
+def _materialized(program: Program, weights: Weights, sizes: Sizes) -> Iterator[Obligation]:
+    """Gradients that are not kept must be consumed at once."""
+    origin = weights.gradients.materialized
+    if origin is None:
+        return
+    uses = weights.uses
+    reasons: list[tuple[Formula, str]] = [
+        (at_least(sizes.microbatches, 2), "there are several micro-batches"),
+        (TRUE if program.clip is not None else FALSE, "the global norm is needed first"),
+        (TRUE if uses is not None and uses.first and uses.last else FALSE, "the weights are used twice"),
+    ]
+    for violation, why in reasons:
+        yield Obligation(
+            name=f"materialised gradients of {weights.name}: {why}",
+            code="GI05",
+            weights=weights.name,
+            axes=(),
+            violation=violation,
+            span=origin.span,
+            stated=origin.stated,
+            message=f"the gradient of `{weights.name}` is not kept, but {why}",
+            label="materialized: gone before it can be used",
+            help="keep the gradients (replicated or sharded)",
+        )
+
+
+# --- clipping -------------------------------------------------------------------------------
+
+
+def clip_obligations(
+    program: Program, weights: Weights, step: Step, trace: Trace, sizes: Sizes, stated: bool
+) -> Iterator[Obligation]:
+    """GI07: one clip factor, from the norm of the whole, complete gradient, before the update."""
+    clip = program.clip
+    if clip is None:
+        return
+    where = _where(step, weights)
+    reads = [read for read in trace.reads if read.what == "clip"]
+    updates = [read for read in trace.reads if read.what == "update"]
+    times = _total(reads)
+    first_update = min((read.order for read in updates), default=None)
+    late = [read for read in reads if first_update is not None and read.order > first_update]
+
+    def make(name: str, violation: Formula, message: str, label: str, help: str, **more: object) -> Obligation:
+        fields = dict(axes=(), span=where, stated=stated, fault="wrong", values=None) | more
+        return Obligation(
+            name=f"{name} of {weights.name}",
+            code="GI07",
+            weights=weights.name,
+            violation=violation,
+            message=message,
+            label=label,
+            help=help,
+            **fields,
+        )
+
+    yield make(
+        "clipping once",
+        TRUE if late else test("distinct", times, ONE),
+        f"`{weights.name}` is not clipped exactly once before its update, as the other weights are",
+        "this step does not clip once",
+        "write `clip` once in this step, after the reductions and before `update`",
+    )
+    for read in reads:
+        span = read.origin.span if read.origin.stated else where
+        for loss in program.work.losses:
+            terms = read.terms[loss.name]
+            yield make(
+                f"complete gradient{_of(loss.name)} at the clip",
+                both(read.when, coefficient_differs(program, weights, sizes, terms)),
+                f"the norm is taken before the gradient of `{weights.name}` is complete",
+                "the gradient is not complete here",
+                "clip after the last reduction and scale",
+                span=span,
+                values=Values(loss.name, terms, read),
+            )
+        if clip.listed is not None:
+            yield from _norm(program, weights, clip, read, sizes, make)
+
+
+def _norm(program: Program, weights: Weights, clip: GlobalNorm, read: Read, sizes: Sizes, make) -> Iterator[Obligation]:
+    """The stated sum of squares counts each element exactly once, along every axis."""
+    assert clip.listed is not None
+    listed, origin = clip.listed.get(weights.name, ((), clip.origin))
+    for index, axis in enumerate(program.mesh.axes):
+        cut = any(t.kinds[index].cut is not None for terms in read.terms.values() for t in terms)
+        summed = axis in listed
+        violation = _miscounted(weights, sizes, axis, cut, summed)
+        if cut or (weights.uses is not None and weights.uses.axis == axis and not summed):
+            what = f"the norm leaves out what other devices along {axis} hold of `{weights.name}`"
+            label, help = f"{weights.name} is cut over {axis}, not summed", f"sum `{weights.name}` over {axis}"
+            fault = "nonuniform"
+        else:
+            what = f"the norm counts `{weights.name}` once per copy along {axis}"
+            label, help = f"copies along {axis} are summed", f"leave {axis} out for `{weights.name}`"
+            fault = "scale"
+        yield make(
+            f"norm over {axis}",
+            violation,
+            what,
+            label,
+            help,
+            axes=(axis,),
+            span=origin.span,
+            stated=True,
+            fault=fault,
+        )
+
+
+def _miscounted(weights: Weights, sizes: Sizes, axis: str, cut: bool, summed: bool) -> Formula:
+    uses = weights.uses
+    size = sizes.size(axis)
+    if uses is not None and uses.axis == axis:
+        holders = members(weights, sizes, axis)
+        if summed:
+            return at_least(holders, 2)
+        return either(at_least(size, 3), both(at_least(size, 2), test("=", holders, ONE)))
+    return FALSE if cut == summed else at_least(size, 2)
+
+
+def _total(reads: list[Read]) -> Ratio:
+    total = const(0)
+    for read in reads:
+        total = total + read.times
+    return total
+
+
+def update_count(weights: Weights, step: Step, trace: Trace, stated: bool) -> Iterator[Obligation]:
+    """One update per step: never is SC02, more than once uses gradients before they are complete."""
+    updates = [read for read in trace.reads if read.what == "update"]
+    times = _total(updates)
+    span = updates[0].origin.span if updates and updates[0].origin.stated else _where(step, weights)
+    yield Obligation(
+        name=f"an updater for {weights.name}",
+        code="SC02",
+        weights=weights.name,
+        axes=(),
+        violation=test("<", times, ONE),
+        span=span,
+        stated=stated,
+        message=f"`{weights.name}` is trained but never updated",
+        label="no `update` runs here",
+        help="write `update` after the gradient is complete, or `freeze` these weights",
+    )
+    yield Obligation(
+        name=f"one update of {weights.name} per step",
+        code="GI05",
+        weights=weights.name,
+        axes=(),
+        violation=test(">", times, ONE),
+        span=span,
+        stated=stated,
+        message=f"`{weights.name}` is updated more than once in a step, before its gradient is complete",
+        label="runs more than once",
+        help="update once, after the last micro-batch",
+    )

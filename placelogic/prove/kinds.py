@@ -1,0 +1,109 @@
+"""The transfer rules: what an operation over one axis does to a gradient's kind along that axis.
+
+Each rule is the table of docs/semantics.md, "The value calculus". At an axis of size 1 every
+rule is the identity; a rule that ruins the value says from which sizes on it does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from placelogic.program.program import Axes, Layout
+from placelogic.prove.formula import FALSE, Formula, at_least
+from placelogic.prove.ratio import ONE, Ratio
+
+Stack = tuple[tuple[str, Axes], ...]
+"""How an axis cuts a dimension: (dimension, axes of the cut), outermost first, its own cut last."""
+
+
+def stack(layout: Layout, axis: str) -> Stack | None:
+    """The stack of a layout along an axis, or None where the state is whole."""
+    cuts = layout.stacked(axis)
+    return tuple((cut.dimension, cut.axes) for cut in cuts) if cuts else None
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A gradient along one axis.
+
+    `share`: devices hold different addable parts. `copy`: all hold the whole. `root`: all hold
+    what device `root` had. With `cut`, each device has only its own elements of that.
+    `mixed` (from the sizes where `ruined` holds) is not a value anyone can use; at smaller
+    sizes it is what `before` says. `fault` tells how it came about."""
+
+    value: Literal["share", "copy", "root"]
+    root: int = 0
+    cut: Stack | None = None
+    ruined: Formula = FALSE
+    fault: str = ""
+
+    @property
+    def mixed(self) -> bool:
+        return self.ruined != FALSE
+
+
+SHARE = Kind("share")
+COPY = Kind("copy")
+
+
+def own(cut: Stack) -> Kind:
+    return Kind("copy", cut=cut)
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """The kind after an operation, the factor it put on the scale, and whether that factor
+    counts copies (each contribution once per device)."""
+
+    kind: Kind
+    factor: Ratio = ONE
+    counted: bool = False
+
+
+def spoil(kind: Kind, when: Formula, fault: str) -> Kind:
+    """Ruined from these sizes on. The first fault is the cause and stays."""
+    if kind.mixed or when == FALSE:
+        return kind
+    return Kind(kind.value, kind.root, kind.cut, when, fault)
+
+
+def reduce(kind: Kind, op: Literal["sum", "mean"], size: Ratio, into: Stack | None) -> Moved:
+    """Add up (or average) over an axis of this size; `into`: keep only the own shard of the result."""
+    if kind.mixed:
+        return Moved(kind)
+    if kind.cut is not None:
+        return Moved(spoil(kind, at_least(size, 2), "adds different elements at one offset"))
+    match kind.value:
+        case "share":
+            return Moved(Kind("copy", cut=into), ONE if op == "sum" else ONE / size)
+        case "copy" | "root":
+            counted = op == "sum"
+            return Moved(Kind(kind.value, kind.root, into), size if counted else ONE, counted)
+
+
+def gather(kind: Kind, size: Ratio) -> Moved:
+    """Everyone collects all pieces along the axis."""
+    if kind.mixed:
+        return Moved(kind)
+    if kind.value == "share":
+        return Moved(spoil(kind, at_least(size, 2), "gathers shares as if they were pieces"))
+    return Moved(Kind(kind.value, kind.root))
+
+
+def route(kind: Kind, size: Ratio, owner: Stack) -> Moved:
+    """Contributions travel to the owner of each element and are summed there."""
+    if kind.mixed:
+        return Moved(kind)
+    match kind.value:
+        case "share":
+            return Moved(own(owner))
+        case "copy" | "root":
+            return Moved(Kind(kind.value, kind.root, owner), size, True)
+
+
+def settle(kind: Kind, room: Stack | None) -> Kind:
+    """Accumulating into a buffer that has room for a shard only: a whole value is cut, a share stays whole."""
+    if kind.mixed or room is None or kind.cut is not None or kind.value == "share":
+        return kind
+    return Kind(kind.value, kind.root, room)

@@ -1,0 +1,99 @@
+"""What a reader should know although nothing is wrong: notes never change a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from placelogic.program.expr import Num, show
+from placelogic.program.program import Loop, Program, Reduce, Step, flat
+from placelogic.prove.formula import at_least, both
+from placelogic.prove.kinds import stack
+from placelogic.prove.sizes import Sizes
+from placelogic.prove.solver import Solver
+from placelogic.prove.values import Trace
+from placelogic.report.diagnostic import Finding
+
+
+def notes(
+    program: Program, sizes: Sizes, solver: Solver, traces: Mapping[str, Trace], stated: int
+) -> Iterator[Finding]:
+    yield from _unexercised(program, sizes, solver)
+    if stated == 0:
+        yield Finding(
+            "NT02",
+            "note",
+            "nothing in this spec states what an implementation does: a derived step is right by construction",
+            program.span,
+            help="state what your code does with `sync`, `scale`, `step`, `init` or `clip { ... }`",
+        )
+    yield from _every_microbatch(program)
+    yield from _dead(program, traces, sizes)
+
+
+def _unexercised(program: Program, sizes: Sizes, solver: Solver) -> Iterator[Finding]:
+    """NT01: an axis that no allowed mesh makes larger than 1 proves nothing about itself."""
+    several = [(atom, at_least(sizes.size(atom.name), 2)) for atom in program.mesh.atoms]
+    if solver.check(both(*(condition for _, condition in several))).status == "sat":
+        return  # one mesh exercises all
+    for atom, condition in several:
+        if solver.check(condition).status == "unsat":
+            message = f"{atom.name} is 1 in every allowed mesh: this verdict says nothing about {atom.name}"
+            yield Finding("NT01", "note", message, atom.span, axes=(atom.name,))
+
+
+def _every_microbatch(program: Program) -> Iterator[Finding]:
+    """NT04: what reducing in every micro-batch costs."""
+    count = program.work.microbatches
+    if count == Num(1):  # type: ignore[arg-type]
+        return
+    found: dict[tuple, list[str]] = {}
+    for step in program.steps:
+        for loop in step.ops:
+            if isinstance(loop, Loop) and loop.subset not in ("first", "last", "index"):
+                for op in flat(loop.body):
+                    if isinstance(op, Reduce):
+                        key = (op.axes, op.origin.span if op.origin.stated else program.span)
+                        found.setdefault(key, []).append(step.weights)
+    for (axes, span), names in found.items():
+        label = program.mesh.label(axes)
+        times = show(count)
+        yield Finding(
+            "NT04",
+            "note",
+            f"{_few(names)} {'is' if len(names) == 1 else 'are'} reduced over {label} in every micro-batch: "
+            f"{times} times the traffic of one reduction after the loop",
+            span,
+            weights=", ".join(names),
+            axes=axes,
+            help="right, only costly: it is the price of keeping gradients cut between micro-batches",
+        )
+
+
+def _dead(program: Program, traces: Mapping[str, Trace], sizes: Sizes) -> Iterator[Finding]:
+    """NT03: gradient operations nobody reads. NT05: optimizer state where no parameter is updated."""
+    for step in program.steps:
+        trace = traces[step.weights]
+        last_read = max((read.order for read in trace.reads), default=0)
+        if step.stated and trace.last_gradient_op is not None and trace.last_gradient_op[0] > last_read:
+            message = f"nothing reads the gradient of `{step.weights}` after this: the operation is dead"
+            yield Finding("NT03", "note", message, trace.last_gradient_op[1].span, weights=step.weights)
+        yield from _dead_optimizer(program, step, sizes)
+
+
+def _dead_optimizer(program: Program, step: Step, sizes: Sizes) -> Iterator[Finding]:
+    weights = program.group(step.weights)
+    for axis in program.mesh.axes:
+        if stack(weights.optimizer_state, axis) is not None or sizes.size(axis).constant == 1:
+            continue
+        cut = weights.params.cut(axis)
+        if cut is not None:
+            message = (
+                f"optimizer state of `{weights.name}` is kept along {axis} also where its parameters are not: "
+                "it is never used there"
+            )
+            yield Finding("NT05", "note", message, cut.origin.span, weights=weights.name, axes=(axis,))
+
+
+def _few(names: list[str]) -> str:
+    shown = ", ".join(f"`{name}`" for name in names[:3])
+    return shown + (f" and {len(names) - 3} more" if len(names) > 3 else "")

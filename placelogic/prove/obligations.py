@@ -1,0 +1,48 @@
+"""What has to hold, one named obligation per condition and weight group.
+
+An obligation is a *violation*: a formula that must be false at every allowed size. What a
+violated one is called (its code, its words) is decided afterwards, from a counterexample.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from placelogic.prove.formula import Formula
+from placelogic.prove.values import Read, Term
+from placelogic.source import Span
+
+Topic = Literal["gradient", "clip", "state", "forward", "composition"]
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """The terms an obligation about a coefficient is about."""
+
+    term: str | None
+    terms: tuple[Term, ...]
+    read: Read
+
+
+@dataclass(frozen=True, slots=True)
+class Obligation:
+    """`code` is the finding's code when violated ("GI" where a counterexample must decide).
+
+    `message`: one sentence, `label`: what stands under the caret, `help`: the way forward.
+    `stated`: it concerns an operation that a person stated. `values`: for coefficients.
+    `root_cause`: lower comes first; consequences name higher numbers."""
+
+    name: str
+    code: str
+    weights: str | None
+    axes: tuple[str, ...]
+    violation: Formula
+    span: Span
+    stated: bool
+    message: str
+    label: str
+    help: str
+    fault: Literal["wrong", "scale", "nonuniform"] | None = "wrong"
+    values: Values | None = None
+    warning: bool = False

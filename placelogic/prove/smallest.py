@@ -1,0 +1,119 @@
+"""The smallest sizes at which a violation holds: fewest devices, then micro-batches, tokens, other sizes."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from placelogic.prove.formula import Formula, equal, test
+from placelogic.prove.ratio import const, var
+from placelogic.prove.sizes import PER_ITEM, Sizes
+from placelogic.prove.solver import Solver
+
+MAX_MESHES = 600
+"""Meshes tried, smallest first, before the solver's own model is taken as it is."""
+MAX_REJECTED = 8
+"""Models that the simulation may contradict before the search stops."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """`sizes`: every variable of the model, coordinates included. `confirmed`: simulated too."""
+
+    sizes: Mapping[str, int]
+    confirmed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GaveUp:
+    reason: str
+
+
+def smallest(
+    solver: Solver, sizes: Sizes, violation: Formula, confirm: Callable[[Mapping[str, int]], bool]
+) -> Found | GaveUp | None:
+    """None: the violation cannot hold. GaveUp: the solver did. Else the smallest model that the
+    simulation confirms, or an unconfirmed one where none is."""
+    answer = solver.check(violation)
+    if answer.status == "unsat":
+        return None
+    if answer.status == "unknown" or answer.model is None:
+        return GaveUp(answer.reason)
+    first: Mapping[str, int] | None = None
+    rejected = 0
+    for mesh in _meshes(solver, sizes, violation, answer.model):
+        model = _shrink(solver, sizes, violation, mesh)
+        if model is None:
+            continue
+        if confirm(model):
+            return Found(model, True)
+        first = first or model
+        rejected += 1
+        if rejected >= MAX_REJECTED:
+            break
+    if first is None:
+        model = dict(answer.model)
+        return Found(model, confirm(model))
+    return Found(first, False)
+
+
+def _meshes(solver: Solver, sizes: Sizes, violation: Formula, model: Mapping[str, int]):
+    """Sizes of the open axes, by number of devices; each is a lower bound plus a little."""
+    axes = [axis for axis in sizes.axis_names if axis in sizes.open]
+    start = tuple(_least(solver, violation, axis, model.get(axis, 1)) for axis in axes)
+    heap = [(_product(start), start)]
+    seen = {start}
+    for _ in range(MAX_MESHES):
+        if not heap:
+            return
+        _, point = heapq.heappop(heap)
+        yield dict(zip(axes, point))
+        for index in range(len(axes)):
+            bigger = (*point[:index], point[index] + 1, *point[index + 1 :])
+            if bigger not in seen:
+                seen.add(bigger)
+                heapq.heappush(heap, (_product(bigger), bigger))
+
+
+def _least(solver: Solver, violation: Formula, name: str, known: int) -> int:
+    """The smallest value of one size at which the violation can hold, by bisection below a known one."""
+    low, high = 1, known
+    while low < high:
+        middle = (low + high) // 2
+        answer = solver.check(violation, test("<=", var(name), const(middle)))
+        if answer.status == "sat" and answer.model is not None:
+            high = min(middle, answer.model.get(name, middle))
+        else:
+            low = middle + 1
+    return low
+
+
+def _shrink(solver: Solver, sizes: Sizes, violation: Formula, mesh: Mapping[str, int]) -> Mapping[str, int] | None:
+    """With these axis sizes: the least M, then token counts, then other sizes, one after the other."""
+    fixed = [equal(axis, size) for axis, size in mesh.items()]
+    answer = solver.check(violation, *fixed)
+    if answer.status != "sat" or answer.model is None:
+        return None
+    rest = [name for name in sizes.open if name not in mesh and name not in sizes.axis_names]
+    count = sizes.microbatches.num[0][0][0][0] if sizes.microbatches.constant is None else None
+    order = sorted(rest, key=lambda name: (name != count, name != PER_ITEM))
+    model = dict(answer.model)
+    for name in order:
+        value = 1
+        while value < min(model.get(name, 1), 64):
+            smaller = solver.check(violation, *fixed, equal(name, value))
+            if smaller.status == "sat" and smaller.model is not None:
+                model = dict(smaller.model)
+                break
+            value += 1
+        fixed.append(equal(name, model.get(name, 1)))
+        model.setdefault(name, 1)
+    return {**model, **mesh}
+
+
+def _product(point: tuple[int, ...]) -> int:
+    out = 1
+    for size in point:
+        out *= size
+    return out

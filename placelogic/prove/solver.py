@@ -1,0 +1,106 @@
+"""The one place that talks to z3. Queries are SMT-LIB text, so that another solver can repeat them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from placelogic.prove.formula import FALSE, TRUE, Formula, smt, variables
+
+RLIMIT = 20_000_000
+"""Solver steps per query: the same on every machine, some seconds of work at most."""
+TIMEOUT_S = 20.0
+"""Wall clock per query, a backstop only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    rlimit: int = RLIMIT
+    timeout_s: float = TIMEOUT_S
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """`model` where sat; `core` (names of assumptions) where unsat; `reason` where unknown."""
+
+    status: Literal["sat", "unsat", "unknown"]
+    model: Mapping[str, int] | None = None
+    core: tuple[str, ...] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """An assumption that a proof may use, under the name that reports print."""
+
+    name: str
+    formula: Formula
+
+
+def script(named: Iterable[Named], goal: Formula) -> str:
+    """A query as a self-contained SMT-LIB 2 text: unsat means the goal never holds."""
+    assertions = [*(assumption.formula for assumption in named), goal]
+    names = dict.fromkeys(name for formula in assertions for name in variables(formula))
+    lines = ["(set-logic QF_NIA)"]
+    lines += [f"(declare-const |{name}| Int)" for name in names]
+    lines += [f"(assert {smt(formula)})" for formula in assertions]
+    return "\n".join([*lines, "(check-sat)", ""])
+
+
+class Solver:
+    """Decides whether a goal can hold under background facts and named assumptions.
+
+    Deterministic: fixed seed, a resource limit per query."""
+
+    def __init__(self, background: Iterable[Formula], named: Iterable[Named], limits: Limits) -> None:
+        import z3
+
+        self._z3 = z3
+        self._limits = limits
+        self._solver = z3.Solver()
+        self._solver.set("random_seed", 0)
+        self._solver.set("rlimit", limits.rlimit)
+        self._solver.set("timeout", max(1, int(limits.timeout_s * 1000)))
+        self._names: dict[str, str] = {}
+        facts = [formula for formula in background if formula != TRUE]
+        named = list(named)
+        parsed = self._parse([*facts, *(assumption.formula for assumption in named)])
+        self._solver.add(*parsed[: len(facts)])
+        for index, (assumption, term) in enumerate(zip(named, parsed[len(facts) :])):
+            self._names[f"a{index}"] = assumption.name
+            self._solver.assert_and_track(term, f"a{index}")
+
+    def _parse(self, formulas: list[Formula]) -> list:
+        names = dict.fromkeys(name for formula in formulas for name in variables(formula))
+        lines = [f"(declare-const |{name}| Int)" for name in names]
+        # Wrapping keeps one parsed term per formula: a top-level `and` would be split.
+        lines += [f"(assert (or {smt(formula)} false))" for formula in formulas]
+        return list(self._z3.parse_smt2_string("\n".join(lines)))
+
+    def check(self, goal: Formula = TRUE, *more: Formula) -> Answer:
+        """Whether `goal` (and `more`) can hold."""
+        goals = [formula for formula in (goal, *more) if formula != TRUE]
+        if FALSE in goals:
+            return Answer("unsat")
+        self._solver.push()
+        try:
+            if goals:
+                self._solver.add(*self._parse(goals))
+            result = self._solver.check()
+            if result == self._z3.sat:
+                return Answer("sat", model=self._model())
+            if result == self._z3.unsat:
+                return Answer("unsat", core=tuple(self._names[str(term)] for term in self._solver.unsat_core()))
+            return Answer("unknown", reason=self._solver.reason_unknown())
+        finally:
+            self._solver.pop()
+
+    def _model(self) -> dict[str, int]:
+        model = self._solver.model()
+        values = {}
+        for declaration in model.decls():
+            value = model[declaration]
+            if self._z3.is_int_value(value):
+                values[declaration.name()] = value.as_long()
+        return values

@@ -1,0 +1,170 @@
+"""State consistency: every element is updated where it must be, and every copy receives it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from placelogic.program.catalog import WHOLE_TENSOR_DIMS, Needs
+from placelogic.program.program import (
+    BroadcastParams,
+    Origin,
+    Program,
+    Step,
+    Weights,
+)
+from placelogic.prove.alignment import apart, same_dimension
+from placelogic.prove.formula import FALSE, TRUE, at_least, both, either
+from placelogic.prove.kinds import Stack, stack
+from placelogic.prove.obligations import Obligation
+from placelogic.prove.sizes import Sizes
+from placelogic.prove.values import Trace, members
+from placelogic.source import Span
+
+Shards = Mapping[str, tuple[tuple[str, Stack, Origin], ...]]
+"""axis -> (state, how it is cut, where that was said), for the states an update needs."""
+
+
+def shards(program: Program, weights: Weights, trace: Trace) -> Shards:
+    """How optimizer state, gradient and parameter are cut along each axis at the update.
+
+    Where all agree the owner updates; where none is cut everyone does."""
+    out: dict[str, tuple[tuple[str, Stack, Origin], ...]] = {}
+    updates = [read for read in trace.reads if read.what == "update"]
+    for index, axis in enumerate(program.mesh.axes):
+        found: list[tuple[str, Stack, Origin]] = []
+        layouts = (("optimizer", weights.optimizer_state), ("gradients", weights.gradients), ("params", weights.params))
+        for state, layout in layouts:
+            cut = stack(layout, axis)
+            if cut is not None:
+                origin = layout.cut(axis)
+                assert origin is not None
+                found.append((state, cut, origin.origin))
+        for read in updates:
+            for term in (t for terms in read.terms.values() for t in terms):
+                cut = term.kinds[index].cut
+                if cut is not None and all(cut != known for _, known, _ in found):
+                    found.append(("gradients", cut, read.origin))
+        out[axis] = tuple(found)
+    return out
+
+
+def alignment_obligations(
+    program: Program, weights: Weights, cuts: Shards, sizes: Sizes, stated: bool
+) -> Iterator[Obligation]:
+    """SC03, CC02: the shards of the three states line up, so that every element has an updater."""
+    for axis, found in cuts.items():
+        for index, (state, cut, origin) in enumerate(found):
+            for other_state, other, other_origin in found[:index]:
+                violation = apart(cut, other, axis, sizes)
+                if cut == other:
+                    continue
+                nested = same_dimension(cut, other)
+                later = origin if origin.stated else other_origin
+                yield Obligation(
+                    name=f"shards of {weights.name} over {axis}: {other_state} and {state}",
+                    code="CC02" if nested else "SC03",
+                    weights=weights.name,
+                    axes=(axis,),
+                    violation=violation,
+                    span=later.span,
+                    stated=stated,
+                    message=f"{other_state} and {state} of `{weights.name}` are cut differently over {axis}: "
+                    f"some element has its {other_state} on one device and its {state} on another",
+                    label=f"cut {_cut_text(cut)} here, {_cut_text(other)} for the {other_state}",
+                    help="list the axes in one order in every state" if nested else "cut both by the same rule",
+                )
+
+
+def _cut_text(cut: Stack) -> str:
+    dimension = cut[-1][0]
+    axes = ", ".join("*".join(axes) for _, axes in cut)
+    return f"on {dimension} over {axes}" if not dimension.startswith("@") else f"over {axes}"
+
+
+def optimizer_obligations(
+    program: Program, weights: Weights, cuts: Shards, sizes: Sizes, stated: bool
+) -> Iterator[Obligation]:
+    """SC02 (state that cannot be recomputed), SC06 (the optimizer needs more than its shard)."""
+    lost = weights.optimizer_state.materialized
+    if lost is not None:
+        yield Obligation(
+            name=f"optimizer state of {weights.name} is kept",
+            code="SC02",
+            weights=weights.name,
+            axes=(),
+            violation=TRUE,
+            span=lost.span,
+            stated=lost.stated,
+            message=f"the optimizer state of `{weights.name}` is materialized: nothing could recompute it",
+            label="optimizer state exists nowhere",
+            help="keep it replicated, sharded or offloaded",
+        )
+    needs = weights.optimizer.needs
+    if needs is Needs.ELEMENT:
+        return
+    for axis, found in cuts.items():
+        broken = [(state, origin) for state, cut, origin in found if not _whole(weights, axis, cut)]
+        if not found:
+            continue
+        state, origin = broken[0] if broken else (found[0][0], found[0][2])
+        yield Obligation(
+            name=f"{weights.optimizer.name} sees enough of {weights.name} over {axis}",
+            code="SC06",
+            weights=weights.name,
+            axes=(axis,),
+            violation=at_least(sizes.size(axis), 2) if broken else FALSE,
+            span=origin.span,
+            stated=stated,
+            message=f"{weights.optimizer.name} needs {needs.value} to update `{weights.name}`, "
+            f"but its {state} are cut over {axis}",
+            label=f"{weights.optimizer.name} sees only a shard",
+            help="cut `on param` or `on layer`, which keep tensors whole, or use an elementwise optimizer",
+        )
+
+
+def _whole(weights: Weights, axis: str, cut: Stack) -> bool:
+    """Whether this cut leaves every tensor whole: whole tensors or layers, or whole experts."""
+    return cut[-1][0] in WHOLE_TENSOR_DIMS or axis in weights.routed
+
+
+def replica_obligations(
+    program: Program, weights: Weights, step: Step, trace: Trace, cuts: Shards, sizes: Sizes, stated: bool
+) -> Iterator[Obligation]:
+    """SC01: devices that update the same element do so from equal gradients."""
+    updates = [read for read in trace.reads if read.what == "update"]
+    last = max((read.order for read in updates), default=0)
+    healed = {
+        axis
+        for publish in trace.publishes
+        if isinstance(publish.op, BroadcastParams) and publish.order > last and publish.when == TRUE
+        for axis in publish.op.axes
+        if not weights.master
+    }
+    for index, axis in enumerate(program.mesh.axes):
+        if cuts[axis] or axis in healed:
+            continue
+        several = at_least(members(weights, sizes, axis), 2)
+        unequal = [
+            both(read.when, t.when, several if t.kinds[index].value == "share" else t.kinds[index].ruined)
+            for read in updates
+            for terms in read.terms.values()
+            for t in terms
+            if t.kinds[index].value == "share" or t.kinds[index].mixed
+        ]
+        yield Obligation(
+            name=f"replicas of {weights.name} over {axis} update alike",
+            code="SC01",
+            weights=weights.name,
+            axes=(axis,),
+            violation=either(*unequal),
+            span=updates[-1].origin.span if updates and updates[-1].origin.stated else _where(step, weights),
+            stated=stated,
+            message=f"copies of `{weights.name}` along {axis} apply different updates and drift apart",
+            label=f"each device along {axis} updates from its own value",
+            help=f"sum or average the gradient over {axis} before `update`",
+            fault="nonuniform",
+        )
+
+
+def _where(step: Step, weights: Weights) -> Span:
+    return step.origin.span if step.stated else weights.span

@@ -1,0 +1,166 @@
+"""The values of the calculus: terms, what a step reads of them, and buffers of terms.
+
+The gradient a device holds is a sum of terms; a term is a scale times one kind per axis, for a
+subset of the micro-batches (docs/semantics.md, "The value calculus"). Terms are never merged:
+they meet only in an obligation. Scales are relative to the single device: the value is right
+where the terms add up to 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from placelogic.program.program import (
+    BroadcastParams,
+    FetchParams,
+    GatherParams,
+    LossTerm,
+    OffloadGradients,
+    Origin,
+    Program,
+    Refresh,
+    Weights,
+)
+from placelogic.prove.formula import FALSE, TRUE, Formula, both, either, test
+from placelogic.prove.kinds import Kind
+from placelogic.prove.ratio import ONE, Ratio, var
+from placelogic.prove.sizes import PER_ITEM, Sizes
+
+TURN = "m."
+"""The variable for the micro-batch of a work item, from 1 to M."""
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """`kinds`: one per axis, in mesh order. `when`: on the micro-batch and on M. `counted`: axes
+    along which copies were added up. `repeats`: a loop transformed it once more. `unknown`: the
+    sizes at which a loop transformed it so often that its scale is not followed any further."""
+
+    scale: Ratio
+    kinds: tuple[Kind, ...]
+    when: Formula = TRUE
+    counted: tuple[str, ...] = ()
+    repeats: bool = False
+    unknown: Formula = FALSE
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A point where the buffer is used by something nonlinear. `terms`: loss term -> its terms.
+    `when`: the sizes at which it is reached with these terms. `times`: how often it runs.
+    `order`: its position among all operations of the step."""
+
+    what: str
+    terms: Mapping[str | None, tuple[Term, ...]]
+    when: Formula
+    times: Ratio
+    order: int
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Publish:
+    """An operation on parameter copies, host copies included, and when it runs."""
+
+    op: GatherParams | BroadcastParams | Refresh | FetchParams | OffloadGradients
+    when: Formula
+    order: int
+
+
+@dataclass(frozen=True, slots=True)
+class Clash:
+    """A whole gradient is added to a buffer that an earlier turn left cut along an axis."""
+
+    axis: str
+    when: Formula
+    origin: Origin
+
+
+@dataclass(slots=True)
+class Trace:
+    """What a step does, ready for obligations."""
+
+    reads: list[Read] = field(default_factory=list)
+    publishes: list[Publish] = field(default_factory=list)
+    clashes: list[Clash] = field(default_factory=list)
+    last_gradient_op: tuple[int, Origin] | None = None
+
+
+def members(weights: Weights, sizes: Sizes, axis: str) -> Ratio:
+    """How many devices along the axis hold these weights (tied weights: only the end stages)."""
+    uses = weights.uses
+    if uses is None or uses.axis != axis:
+        return sizes.size(axis)
+    if uses.vee or not (uses.first and uses.last):
+        return ONE
+    return sizes.ends(axis)
+
+
+def initial_scale(program: Program, sizes: Sizes, term: LossTerm) -> Ratio:
+    """The coefficient of a fresh gradient over K, tokens even (docs/semantics.md, "Denominators")."""
+    work = program.work
+    per_item = var(PER_ITEM)
+    all_tokens = per_item * sizes.product(work.split_axes) * sizes.microbatches
+    goal = all_tokens if work.objective == "mean" else ONE  # 1/K
+    if not term.mean:
+        return goal
+    denominator = per_item * sizes.product(term.over)
+    if term.microbatches:
+        denominator = denominator * sizes.microbatches
+    return goal / denominator
+
+
+# --- buffers --------------------------------------------------------------------------------
+
+Value = dict[str | None, list[Term]]  # loss term -> terms
+Buffers = dict[str | None, Value]  # buffer -> value
+
+
+def add(a: Value, b: Value) -> Value:
+    return {name: [*a.get(name, ()), *b.get(name, ())] for name in dict.fromkeys([*a, *b])}
+
+
+def join(a: Buffers, b: Buffers) -> Buffers:
+    return {buffer: add(a.get(buffer, {}), b.get(buffer, {})) for buffer in dict.fromkeys([*a, *b])}
+
+
+def each(buffers: Buffers, change: Callable[[Term], Term]) -> Buffers:
+    return {
+        buffer: {name: [change(t) for t in terms] for name, terms in value.items()} for buffer, value in buffers.items()
+    }
+
+
+def guard(buffers: Buffers, when: Formula) -> Buffers:
+    return each(buffers, lambda t: replace(t, when=both(t.when, when)))
+
+
+def mark(buffers: Buffers) -> Buffers:
+    return each(buffers, lambda t: replace(t, repeats=True))
+
+
+def unstable(turn: Buffers, next_turn: Buffers) -> Buffers:
+    """Terms after many turns: as after `turn` where one more turn changes nothing, else unknown."""
+
+    def change(t: Term, n: Term | None) -> Term:
+        moved = TRUE if n is None or n.kinds != t.kinds else test("distinct", t.scale, n.scale)
+        return replace(t, unknown=either(t.unknown, moved), repeats=True)
+
+    out: Buffers = {}
+    for buffer, value in turn.items():
+        out[buffer] = {}
+        for name, terms in value.items():
+            after = next_turn.get(buffer, {}).get(name, [])
+            pairs = zip(terms, after) if len(after) == len(terms) else ((t, None) for t in terms)
+            out[buffer][name] = [change(t, n) for t, n in pairs]
+    return out
+
+
+def same(a: Buffers, b: Buffers) -> bool:
+    """Equal terms, one by one, whatever was noted about how they came about."""
+    return all(
+        [(t.scale, t.kinds, t.when) for t in a.get(buffer, {}).get(name, ())]
+        == [(t.scale, t.kinds, t.when) for t in b.get(buffer, {}).get(name, ())]
+        for buffer in dict.fromkeys([*a, *b])
+        for name in dict.fromkeys([*a.get(buffer, {}), *b.get(buffer, {})])
+    )

@@ -1,0 +1,103 @@
+"""The walls of the house: which room may know which library, and what a command may load."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import placelogic
+
+PACKAGE = Path(placelogic.__file__).parent
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+HOMES = {
+    "z3": ("prove",),
+    "cvc5": ("prove",),
+    "sympy": ("cost",),
+    "torch": ("replay", "frontends"),
+    "rich": ("report",),
+    "lark": ("syntax",),
+    "click": ("cli.py",),
+}
+"""Library -> the only folders or files of the package that may import it."""
+
+APART = {
+    "simulate": ("placelogic.prove",),
+    "prove": ("placelogic.cost", "placelogic.replay"),
+    "syntax": ("placelogic.elaborate", "placelogic.prove", "placelogic.simulate", "placelogic.report"),
+    "program": (
+        "placelogic.syntax",
+        "placelogic.elaborate",
+        "placelogic.prove",
+        "placelogic.simulate",
+        "placelogic.report",
+    ),
+    "report": ("placelogic.syntax", "placelogic.elaborate", "placelogic.prove", "placelogic.simulate"),
+    "elaborate": ("placelogic.prove", "placelogic.simulate", "placelogic.cost", "placelogic.replay"),
+}
+"""Folder -> what nothing in it may import."""
+
+LONG = {
+    "syntax/ast.py": "every statement of the language, as data only",
+    "program/program.py": "the whole step program, as data only",
+}
+"""Modules of 300 lines and more, each with its reason."""
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Every module that the file imports anywhere, also inside functions."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            assert node.module is not None
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def within(module: str, package: str) -> bool:
+    return module == package or module.startswith(package + ".")
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_walls(path: Path) -> None:
+    room = path.relative_to(PACKAGE).parts[0]
+    for module in imports(path):
+        for library, homes in HOMES.items():
+            assert not within(module, library) or room in homes, f"{library} belongs in {homes}"
+        for other in APART.get(room, ()):
+            assert not within(module, other), f"{room}/ must not know {other}"
+
+
+def test_modules_are_short() -> None:
+    long = {
+        str(path.relative_to(PACKAGE)) for path in MODULES if len(path.read_text(encoding="utf-8").split("\n")) > 300
+    }
+    assert long == set(LONG)
+
+
+def test_importing_the_package_loads_nothing() -> None:
+    before = _loaded("pass")
+    assert _loaded("import placelogic") - before == {"placelogic", "__future__"}
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["check", "--help"], ["fmt", "--help"]])
+def test_help_loads_no_heavy_library(arguments: list[str]) -> None:
+    loaded = _loaded(f"from placelogic.cli import main; main({arguments})")
+    assert not loaded & {"z3", "cvc5", "lark", "rich", "sympy", "torch", "placelogic.syntax", "placelogic.program"}
+
+
+def _loaded(code: str) -> set[str]:
+    """What is loaded after running the code in a fresh interpreter: top-level names, and our own in full."""
+    script = (
+        f"import sys, io\nout = sys.stdout; sys.stdout = io.StringIO()\n{code}\nsys.stdout = out\nprint(*sys.modules)"
+    )
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=PACKAGE.parent)
+    names = run.stdout.split()
+    return {name for name in names if within(name, "placelogic")} | {name.split(".")[0] for name in names}
