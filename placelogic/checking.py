@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -62,15 +62,27 @@ def check(
     return Report(tuple(check_files(find([path]), settings)))
 
 
-def check_files(found: tuple[Found, ...], settings: Settings) -> Iterator[FileReport]:
-    """One report per file, as they are done."""
+def check_files(found: Sequence[Found], settings: Settings) -> Iterator[FileReport]:
+    """One report per file, as they are done. Libraries alone are nothing to check, which is no pass:
+    then an error comes last."""
+    specs = False
     for one in found:
-        yield check_found(one, settings)
+        report = check_found(one, settings)
+        specs = specs or not report.library
+        yield report
+    if found and not specs:
+        count = f"{len(found)} libraries" if len(found) > 1 else "a library"
+        path = os.path.dirname(found[-1].path)
+        message = f"there is nothing to check: {count}, and no spec"
+        yield failed(path, "", SpecError(Problem("PL015", message, whole(path), "name a file or folder with specs")))
 
 
 def check_found(found: Found, settings: Settings) -> FileReport:
+    """Check what was found, or tell why there is nothing to read."""
     if found.problem is not None:
         return failed(found.path, "", SpecError(found.problem))
+    if found.data is not None:
+        return check_bytes(found.data, found.path, settings)
     return check_file(found.path, settings, library=found.in_folder)
 
 
@@ -83,6 +95,17 @@ def check_file(path: str, settings: Settings = Settings(), *, library: bool = Fa
     except Exception as error:
         return failed(path, "", error)
     return check_text(text, path, settings, library=library)
+
+
+def check_bytes(data: bytes, path: str, settings: Settings) -> FileReport:
+    """Check what came without a file."""
+    try:
+        from placelogic.syntax.read import decode
+
+        text = decode(data, path)
+    except Exception as error:
+        return failed(path, "", error)
+    return check_text(text, path, settings)
 
 
 def check_text(text: str, path: str, settings: Settings = Settings(), *, library: bool = False) -> FileReport:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import TextIO
 
@@ -96,15 +96,18 @@ class Printer:
 class Progress:
     """One line on a terminal that says which file is being read; silent anywhere else."""
 
-    def __init__(self, total: int, stream: TextIO) -> None:
-        self._total = total
+    def __init__(self, paths: Sequence[str], stream: TextIO) -> None:
+        self._paths = paths
+        self._done = -1
         self._stream = stream
-        self._on = total > 1 and _is_terminal(stream) and os.environ.get("TERM") != "dumb"
+        self._on = len(paths) > 1 and _is_terminal(stream) and os.environ.get("TERM") != "dumb"
 
-    def at(self, number: int, path: str) -> None:
-        if self._on:
+    def step(self) -> None:
+        """The next file begins."""
+        self._done += 1
+        if self._on and self._done < len(self._paths):
             room = max(shutil.get_terminal_size().columns - 1, 20)
-            text = f"[{number}/{self._total}] {path}"
+            text = f"[{self._done + 1}/{len(self._paths)}] {self._paths[self._done]}"
             self._stream.write("\r\x1b[2K" + text.encode("ascii", "replace").decode()[:room])
             self._stream.flush()
 
