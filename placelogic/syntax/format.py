@@ -86,7 +86,7 @@ def _pieces(text: str, path: str) -> list[_Piece]:
         if kind in ("STAR", "SLASH") and piece.binary:
             after = tokens[index + 1].start_pos
             blanks = source[found[-1].token.end_pos : token.start_pos] + source[token.end_pos : after]
-            piece.spaced = bool(blanks) or leader.type in ("USE", "AXIS")
+            piece.spaced = bool(blanks) or (leader.type in ("USE", "AXIS") and not parentheses)
         if kind == "LBRACE":
             blocks.append((piece, leader.type in _PROPERTIES and previous != "RPAR"))
             leader = None
@@ -152,9 +152,9 @@ def _spaced(left: _Piece, right: _Piece) -> bool:
     before, after = left.token.type, right.token.type
     if after in ("COMMA", "RPAR") or before == "LPAR":
         return False
-    if after == "LPAR":
-        return before not in _CALLERS
     if before == "MINUS" and not left.binary:
+        return False
+    if after == "LPAR" and before in _CALLERS:
         return False
     if before in ("STAR", "SLASH") and left.binary:
         return left.spaced
