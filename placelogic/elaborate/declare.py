@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from placelogic.elaborate.expand import product
 from placelogic.elaborate.log import Item, Log
-from placelogic.elaborate.sizes import Sizes, check_name
+from placelogic.elaborate.sizes import Sizes, check_name, integral
 from placelogic.problem import closest
 from placelogic.program import expr as ex
 from placelogic.program.expr import Compare, Expr, Name, Num
@@ -49,11 +49,11 @@ def _declare(sizes: Sizes, items: Sequence[Item]) -> None:
             case ast.MeshStmt(axes):
                 for axis in axes:
                     if _new(sizes, axis.name, "an axis", item, axis.span):
-                        sizes.atoms[axis.name] = Atom(axis.name, axis.size, item.at(axis.span))
+                        sizes.atoms[axis.name] = Atom(axis.name, axis.size and integral(axis.size), item.at(axis.span))
             case ast.LetStmt(lets):
                 for let in lets:
                     if _new(sizes, let.name, "a size", item, let.span):
-                        sizes.lets[let.name] = Let(let.name, let.value, item.at(let.span))
+                        sizes.lets[let.name] = Let(let.name, let.value and integral(let.value), item.at(let.span))
     for item in items:
         match item.statement:
             case ast.MicrobatchesStmt(Name(name), span) if name not in sizes.items:

@@ -79,6 +79,8 @@ class _Expansion:
         word = "strategy" if kind is ast.StrategyDef else "model"
         at = span if outer_use is None else outer_use
         definition = scope.find(name)
+        if definition is None and any(problem.code.startswith("PL02") for problem in self.log.problems):
+            return  # it may be in the file that could not be imported
         if definition is None or not isinstance(definition.node, kind):
             if definition is not None:
                 hint: str | None = f"`{name}` is a {'model' if word == 'strategy' else 'strategy'}: write " + (

@@ -122,7 +122,7 @@ def _steps(
         if not group.master:
             for op in steps.flat(ops):
                 if isinstance(op, Refresh):
-                    log.at(step.item, "PL336", f"`{group.name}` has no master copy to refresh params from",
+                    log.once(step.item, "PL336", f"`{group.name}` has no master copy to refresh params from",
                            op.origin.library or op.origin.span,
                            "say so in `precision { master fp32 }`, or leave `refresh` out")  # fmt: skip
         layouts = {"params": group.params, "optimizer": group.optimizer_state, "gradients": group.gradients}

@@ -44,7 +44,7 @@ def find_steps(items: Sequence[Item], groups: Groups, log: Log) -> dict[str, Sta
         differ = agree(top, lambda step: without_spans(step.statement.body))
         if differ is not None:
             line = differ[0].item.at(differ[0].statement.span).line
-            log.at(differ[1].item, "PL322", f"two equally specific steps of `{name}` differ, the first in line {line}",
+            log.once(differ[1].item, "PL322", f"two equally specific steps of `{name}` differ, the first in line {line}",
                    differ[1].statement.target.span, f"keep one, or name `{name}` in one of them")  # fmt: skip
         result[name] = top[0]
     return result
@@ -92,8 +92,6 @@ class StepReader:
                 if loop:
                     self._log(item, "PL330", "a loop over micro-batches cannot stand inside another", node.span,
                               "write the loops one after the other")  # fmt: skip
-                if subset == "index" and not index:
-                    self._log(item, "PL330", "micro-batches count from 1", node.span, "write `microbatch 1`")
                 return pg.Loop(subset, index, tuple(self._ops(body, item, loop=True)), origin)
             case ast.AccumulateOp(replace, buffer):
                 if not loop:
@@ -200,16 +198,16 @@ def check_host(group: Group, ops: Sequence[Op], layouts: dict[str, pg.Layout], i
     for op in every:
         place = op.origin.library or op.origin.span
         if isinstance(op, pg.OffloadGradients) and not hosted & {"optimizer", "gradients"}:
-            log.at(item, "PL337", f"nothing of `{group.name}` lies on the host that would take its gradients", place,
+            log.once(item, "PL337", f"nothing of `{group.name}` lies on the host that would take its gradients", place,
                    f"place it there: `place {group.name} {{ optimizer offloaded }}`")  # fmt: skip
         if isinstance(op, pg.FetchParams) and not hosted & {"optimizer", "params"}:
-            log.at(item, "PL337", f"nothing of `{group.name}` lies on the host that params could be fetched from",
+            log.once(item, "PL337", f"nothing of `{group.name}` lies on the host that params could be fetched from",
                    place, f"place it there: `place {group.name} {{ optimizer offloaded }}`")  # fmt: skip
     if "optimizer" in hosted and not moves:
-        log.at(item, "PL338", f"the optimizer of `{group.name}` lies on the host, and this step does not say how "
+        log.once(item, "PL338", f"the optimizer of `{group.name}` lies on the host, and this step does not say how "
                "gradients get there", span, "add `offload gradients` before `update`")  # fmt: skip
     if "gradients" in hosted and "optimizer" not in hosted:
-        log.at(item, "PL339", f"gradients of `{group.name}` on the host with its optimizer on the device are not "
+        log.once(item, "PL339", f"gradients of `{group.name}` on the host with its optimizer on the device are not "
                "modelled in a stated step", span, "offload the optimizer too, or leave the step to be derived")  # fmt: skip
 
 

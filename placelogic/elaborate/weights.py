@@ -46,8 +46,6 @@ def _group(
     routed: Axes = ()
     seen: set[type] = set()
     for prop in node.props:
-        if type(prop) in seen:
-            log.at(item, "PL308", f"`{node.name}` has this property twice", prop.span, "keep one")
         seen.add(type(prop))
         match prop:
             case ast.SizeProp(value, span):
