@@ -137,7 +137,7 @@ def complete(spec: ElaboratedSpec) -> Program:
     """The program of a spec with its derived step. Raises SpecError."""
     from placelogic.elaborate.derive import derive
 
-    if spec.problems or spec.program is None:
+    if spec.program is None or spec.stated is None:
         raise SpecError(*spec.problems)
     return derive(spec.program, spec.stated)
 
@@ -203,9 +203,12 @@ def _check_spec(spec: ElaboratedSpec, place: _Place, settings: Settings) -> Spec
 def _prove(program: Program, settings: Settings) -> SpecReport:
     from placelogic.prove import Options, prove
 
-    limits = {"rlimit": settings.rlimit, "timeout_s": settings.timeout}
-    given = {name: limit for name, limit in limits.items() if limit is not None}
-    return prove(program, Options(require_stated=settings.require_stated, **given))
+    options = Options(require_stated=settings.require_stated)
+    if settings.rlimit is not None:
+        options = replace(options, rlimit=settings.rlimit)
+    if settings.timeout is not None:
+        options = replace(options, timeout_s=settings.timeout)
+    return prove(program, options)
 
 
 def _nothing_stated(place: Span) -> Finding:

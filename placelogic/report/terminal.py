@@ -7,9 +7,12 @@ import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from placelogic.report.layout import Line, Style, plain
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _COLOURS: dict[Style, str] = {
     "error": "bold red",
@@ -65,7 +68,7 @@ class Printer:
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
         self._colour = wants_colour(stream)
-        self._console = None
+        self._console: Console | None = None
         self._started = False
         self._gap = False
 

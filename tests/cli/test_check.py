@@ -99,7 +99,8 @@ def test_unmet_expectation_says_what_came_out(here: Path, capsys: pytest.Capture
     main(["check", "a.place"])
     out = capsys.readouterr().out
     assert (
-        "error[EX01]: `expect refuted GI01 norm` is not met: the verdict is refuted (GI02 norm)\n --> a.place:2:1\n" in out
+        "error[EX01]: `expect refuted GI01 norm` is not met: the verdict is refuted (GI02 norm)\n --> a.place:2:1\n"
+        in out
     )
     assert "a.place: refuted, not as expected (1 of 3 obligations fails, 1 stated)\n" in out
     assert "1 spec in 1 file: 1 refuted; 1 spec with expectations, 1 not met" in out

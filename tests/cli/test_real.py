@@ -69,7 +69,9 @@ def test_what_is_shown_can_be_checked(here: Path, capsys: pytest.CaptureFixture[
 
 
 def test_format(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (here / "llama.place").write_bytes(("\ufeff" + RIGHT.replace("mesh dp,", "mesh   dp,")).replace("\n", "\r\n").encode())
+    (here / "llama.place").write_bytes(
+        ("\ufeff" + RIGHT.replace("mesh dp,", "mesh   dp,")).replace("\n", "\r\n").encode()
+    )
     assert main(["fmt", "--diff", "llama.place"]) == 1
     assert "-mesh   dp, tp\n+mesh dp, tp\n" in capsys.readouterr().out
     assert main(["fmt", "llama.place"]) == 0
@@ -103,7 +105,7 @@ def test_a_finding_in_an_imported_file(here: Path, capsys: pytest.CaptureFixture
     (here / "a.place").write_text('mesh dp\nimport "lib.place"\nweights w { size 1 }\n')
     assert main(["check", "a.place"]) == 2
     out = capsys.readouterr().out
-    assert " --> a.place:2:1\n  |\n2 | import \"lib.place\"\n" in out
+    assert ' --> a.place:2:1\n  |\n2 | import "lib.place"\n' in out
     assert "lib.place:2" in out
 
 
@@ -113,7 +115,9 @@ def test_a_finding_in_an_imported_file(here: Path, capsys: pytest.CaptureFixture
 )
 def test_what_a_command_loads(here: Path, command: str, forbidden: set[str]) -> None:
     (here / "a.place").write_text(RIGHT)
-    script = f"import sys; from placelogic.cli import main; main(['{command}', 'a.place']); print(); print(*sys.modules)"
+    script = (
+        f"import sys; from placelogic.cli import main; main(['{command}', 'a.place']); print(); print(*sys.modules)"
+    )
     run = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, env={"PYTHONPATH": str(ROOT)}
     )
