@@ -23,8 +23,8 @@ TEXT = "<text>"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """`at` fixes sizes by name. `rlimit` (solver steps) and `timeout` (seconds, wall clock) bound the
-    work on one spec; None leaves the solver's own limits."""
+    """`at` fixes sizes by name. `rlimit` (solver steps) and `timeout` (seconds, wall clock) bound one
+    query to the solver; None leaves its own limits."""
 
     at: Mapping[str, int] = field(default_factory=dict)
     require_stated: bool = False
