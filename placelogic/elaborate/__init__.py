@@ -76,9 +76,7 @@ class ElaboratedSpec:
     expectations: tuple[Expectation, ...]
 
 
-def elaborate_file(
-    file: ast.File, fixed: Mapping[str, int] = MappingProxyType({})
-) -> tuple[ElaboratedSpec, ...]:
+def elaborate_file(file: ast.File, fixed: Mapping[str, int] = MappingProxyType({})) -> tuple[ElaboratedSpec, ...]:
     """Every spec of a file, in written order; without `spec` blocks the file is one spec, named
     after the file. `fixed`: sizes given from outside (`--at dp=64`). Never raises for what is
     wrong with the file: that is in `problems`, and what concerns the whole file in every spec's."""
@@ -100,7 +98,9 @@ def elaborate_file(
         body = Reader.of(file.path, mine).statements(spec.body, folder, inner, set(included))
         for scoped in body:
             if isinstance(scoped.statement, ast.SpecDef):
-                mine.add("PL301", "a spec cannot stand inside a spec", scoped.statement.span, "write one after the other")
+                mine.add(
+                    "PL301", "a spec cannot stand inside a spec", scoped.statement.span, "write one after the other"
+                )
         body = [scoped for scoped in body if not isinstance(scoped.statement, ast.SpecDef)]
         result.append(_one(spec.name, spec.span, [*_inside(shared, scope, inner), *body], fixed, mine))
     return tuple(result)

@@ -15,6 +15,10 @@ from placelogic.program.program import Assumption, Atom, Let
 from placelogic.source import NOWHERE, Span
 from placelogic.syntax import ast
 
+MAX_AXES = 60
+MAX_NAMES = 500
+"""More than any spec needs: bounds the time that files from strangers can take."""
+
 MAX_BITS = 256
 """Of a size: bounds the time that exact arithmetic can take."""
 
@@ -64,6 +68,11 @@ def _declare(sizes: Sizes, items: Sequence[Item]) -> None:
 
 def _new(sizes: Sizes, name: str, what: str, item: Item, span: Span) -> bool:
     if not check_name(name, what, item, span, sizes.log):
+        return False
+    axes = [*sizes.atoms, *sizes.views]
+    if len(sizes.items) >= MAX_NAMES or what == "an axis" and len(axes) >= MAX_AXES:
+        sizes.log.once(item, "PL303", f"a spec may have {MAX_AXES} axes and {MAX_NAMES} names for sizes", span,
+                       "no mesh is that large")  # fmt: skip
         return False
     if name in sizes.items:
         sizes.log.at(item, "PL210", f"`{name}` is declared twice", span, "axes and sizes share their names: rename one")

@@ -13,6 +13,9 @@ from placelogic.problem import SpecError, closest
 from placelogic.source import Span
 from placelogic.syntax import ast
 
+MAX_IMPORTS = 30
+"""How deep imports may be nested."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Definition:
@@ -169,6 +172,9 @@ class Reader:
             chain = [p.name for p in self._reading[self._reading.index(path) :]] + [path.name]
             self.log.add("PL022", f"imports run in a circle: {' -> '.join(chain)}", node.span,
                          "move what both need into a third file")  # fmt: skip
+            return None
+        if len(self._reading) > MAX_IMPORTS:
+            self.log.add("PL303", f"imports are nested more than {MAX_IMPORTS} deep", node.span, "flatten them")
             return None
         if path not in self._known:
             self._known[path] = self._read(path, node)

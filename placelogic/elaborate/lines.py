@@ -188,9 +188,7 @@ def _acts(node: ast.InitStmt) -> bool:
     return any(not isinstance(op, ast.InitSame) for op in node.ops)
 
 
-def random_of(
-    group: Group, items: Sequence[Item], groups: Groups, sizes: Sizes, log: Log
-) -> tuple[RandomStreams, ...]:
+def random_of(group: Group, items: Sequence[Item], groups: Groups, sizes: Sizes, log: Log) -> tuple[RandomStreams, ...]:
     claims: dict[str, list[tuple[int, tuple[Item, ast.RandomStmt]]]] = {}
     for level, item, node in speaking(items, ast.RandomStmt, group, groups):
         for atom in sizes.axes(node.axes, item):

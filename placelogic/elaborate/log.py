@@ -51,5 +51,3 @@ class Log:
         """Like `at`, for what one statement does to many weights alike: the first is told."""
         if not any(problem.code == code and problem.span == item.at(span) for problem in self.problems):
             self.at(item, code, message, span, hint)
-
-

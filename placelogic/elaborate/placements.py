@@ -115,8 +115,8 @@ def layout(
                 says.setdefault(atom, []).append((level, _Say(p, (index, position), product)))
     winners: dict[str, _Say] = {}
     conflicts: dict[tuple[Origin, Origin], Conflict] = {}
-    for atom in says:
-        top = strongest(says[atom])
+    for atom, claims in says.items():
+        top = strongest(claims)
         winners[atom] = top[0]
         differ = agree(top, lambda say: say.what)
         if differ is not None:
@@ -197,9 +197,7 @@ def read_reshards(items: Sequence[Item], sizes: Sizes, groups: Groups, log: Log)
     return result
 
 
-def check_activations(
-    group: Group, activations: Layout, splits: tuple[Split, ...], log: Log
-) -> None:
+def check_activations(group: Group, activations: Layout, splits: tuple[Split, ...], log: Log) -> None:
     """An axis that splits work may not also cut activations along another dimension."""
     for split in splits:
         cut = activations.cut(split.axis)

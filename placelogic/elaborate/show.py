@@ -35,7 +35,9 @@ def _texts(statements: Sequence[ast.Statement], indent: int) -> list[str]:
             result.append("")
         if isinstance(node, ast.PlaceStmt) and len(node.entries) == len(STATES) and node.axes:
             letters = ", ".join(mode_letters(entry.mode) for entry in node.entries)
-            result.append(f"{INDENT * indent}place {target_text(node.target)} over {axes_text(node.axes)} = ({letters})")
+            result.append(
+                f"{INDENT * indent}place {target_text(node.target)} over {axes_text(node.axes)} = ({letters})"
+            )
         else:
             result.append(statement_text(node, indent))
     return result

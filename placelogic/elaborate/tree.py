@@ -159,7 +159,9 @@ def _residency(group: Weights) -> Iterator[ast.PlaceStmt]:
     """What lies on the host, what is recomputed, and when gathered params are dropped."""
     layouts = _layouts(group)
     hosted = tuple(_entry(state, "R", True) for state, layout in layouts.items() if layout.host is not None)
-    recomputed = tuple(_entry(state, "M", False) for state, layout in layouts.items() if layout.materialized is not None)
+    recomputed = tuple(
+        _entry(state, "M", False) for state, layout in layouts.items() if layout.materialized is not None
+    )
     for entries in (hosted, recomputed):
         if entries:
             yield ast.PlaceStmt(_target(), (), entries, None, NOWHERE)

@@ -111,8 +111,11 @@ use s()
 def test_a_circle_is_found_and_explosions_are_stopped() -> None:
     chain = "\n".join(f"strategy s{n}(d) {{ use s{n + 1}(d) * s{n + 1}(d) }}" for n in range(20))
     assert codes(SMALL + chain + "\nstrategy s20(d) { batch over d }\nuse s0(N)") == ["PL303"]
+    empty = chain + "\nstrategy s20(d) { }\nuse s0(N)"
+    assert codes(SMALL + empty) == ["PL303"]
     deep = "\n".join(f"strategy s{n}(d) {{ use s{n + 1}(d) }}" for n in range(40))
     assert codes(SMALL + deep + "\nstrategy s40(d) { batch over d }\nuse s0(N)") == ["PL303"]
+    assert set(codes("mesh " + ", ".join(f"a{n}" for n in range(100)) + "\nweights w { size 4 }")) == {"PL303"}
     lets = ", ".join(f"x{n} = x{n + 1} + x{n + 1}" for n in range(40))
     assert codes(SMALL + f"strategy s(d) {{\n let {lets}, x40 = 1\n scale * by x0\n}}\nuse s(N)")[0] == "PL303"
 
@@ -170,7 +173,9 @@ def test_models_have_their_published_sizes() -> None:
     # GPT-2 small: 124,439,808 parameters; Llama 2 7B: 6,738,415,616; Mixtral 8x7B: 46,702,792,704.
     assert total("gpt", layers=12, hidden=768, heads=12, vocab=50257, positions=1024) == 124_439_808
     assert total("llama", layers=32, hidden=4096, heads=32, ffn=11008, vocab=32000) == 6_738_415_616
-    assert total("moe", layers=32, hidden=4096, heads=32, kv_heads=8, ffn=14336, vocab=32000, experts=8) == 46_702_792_704
+    assert (
+        total("moe", layers=32, hidden=4096, heads=32, kv_heads=8, ffn=14336, vocab=32000, experts=8) == 46_702_792_704
+    )
 
 
 def test_a_definition_of_ones_own_comes_first() -> None:

@@ -26,7 +26,12 @@ def test_what_is_not_placed_is_replicated() -> None:
 def test_tuple_and_words_say_the_same() -> None:
     text = "place attn over tp = (S*, O(S(out)), S, R)"
     words = "place attn over tp { params gathered, optimizer sharded on out offloaded, gradients sharded, activations replicated }"
-    for state, expected in [("params", "S*@tp"), ("optimizer", "S(out)@tp O"), ("gradients", "S@tp"), ("activations", "R")]:
+    for state, expected in [
+        ("params", "S*@tp"),
+        ("optimizer", "S(out)@tp O"),
+        ("gradients", "S@tp"),
+        ("activations", "R"),
+    ]:
         assert lies(text, "attn", state) == lies(words, "attn", state) == expected
 
 
@@ -48,7 +53,9 @@ def test_a_name_that_is_also_a_kind_means_the_weights() -> None:
 
 def test_equally_specific_and_different_is_a_conflict() -> None:
     conflicts = program(HEAD + "use zero1(dp) * data_parallel(dp)").conflicts
-    assert {(c.weights, c.state, c.axis) for c in conflicts} == {(w, "optimizer", "edp") for w in ("attn", "norm", "expert")}
+    assert {(c.weights, c.state, c.axis) for c in conflicts} == {
+        (w, "optimizer", "edp") for w in ("attn", "norm", "expert")
+    }
     assert conflicts[0].message == (
         "the optimizer states of `attn` are placed twice along edp: sharded over dp (line 7) and replicated over dp (line 7)"
     )
@@ -67,7 +74,9 @@ def test_partial_overlap_is_a_conflict_by_atoms() -> None:
 
 
 def test_named_and_unnamed_cuts_differ() -> None:
-    assert program(HEAD + "place attn over tp { params sharded }\nplace attn over tp { params sharded on out }").conflicts
+    assert program(
+        HEAD + "place attn over tp { params sharded }\nplace attn over tp { params sharded on out }"
+    ).conflicts
 
 
 def test_replicated_over_a_product_and_its_factor_agree() -> None:
@@ -82,9 +91,9 @@ def test_a_product_partly_taken_goes_on_cutting_by_the_rest() -> None:
 
 def test_cuts_of_one_dimension_nest_as_written() -> None:
     assert lies("place attn over tp, pp { params sharded on out }", "attn") == "S(out)@tp S(out)@pp"
-    assert lies("place attn over pp { params sharded on out }\nplace attn over tp { params sharded on out }", "attn") == (
-        "S(out)@pp S(out)@tp"
-    )
+    assert lies(
+        "place attn over pp { params sharded on out }\nplace attn over tp { params sharded on out }", "attn"
+    ) == ("S(out)@pp S(out)@tp")
     assert lies("place attn over tp*pp { params sharded on out }", "attn") == "S(out)@tp*pp"
 
 
@@ -116,10 +125,19 @@ def test_frozen_weights_have_neither_optimizer_states_nor_gradients() -> None:
 
 
 def test_activations_along_the_dimension_of_the_work() -> None:
-    assert lies("sequence over tp\nplace norm over tp { activations sharded on sequence }", "norm", "activations") == "S(sequence)@tp"
+    assert (
+        lies("sequence over tp\nplace norm over tp { activations sharded on sequence }", "norm", "activations")
+        == "S(sequence)@tp"
+    )
     assert lies("sequence over tp\nplace norm over tp { activations sharded }", "norm", "activations") == "S@tp"
-    assert lies("tokens over tp\nplace norm over tp { activations sharded on sequence }", "norm", "activations") == "S(sequence)@tp"
-    assert lies("batch over tp\nplace norm over tp { activations sharded on tokens }", "norm", "activations") == "S(tokens)@tp"
+    assert (
+        lies("tokens over tp\nplace norm over tp { activations sharded on sequence }", "norm", "activations")
+        == "S(sequence)@tp"
+    )
+    assert (
+        lies("batch over tp\nplace norm over tp { activations sharded on tokens }", "norm", "activations")
+        == "S(tokens)@tp"
+    )
 
 
 def test_reshard_after_forward() -> None:

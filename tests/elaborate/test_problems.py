@@ -151,7 +151,12 @@ def test_problem(code: str, text: str, message: str) -> None:
 
 def test_every_code_has_a_test_and_a_line_in_the_table() -> None:
     folder = Path(placelogic.elaborate.__file__).parent
-    used = {code for file in folder.glob("*.py") if file.name != "__init__.py" for code in re.findall(r'"(PL\d{3})"', file.read_text())}
+    used = {
+        code
+        for file in folder.glob("*.py")
+        if file.name != "__init__.py"
+        for code in re.findall(r'"(PL\d{3})"', file.read_text())
+    }
     used |= set(re.findall(r'"(PL\d{3})"', (folder / "__init__.py").read_text()))
     table = set(re.findall(r"PL\d{3}", placelogic.elaborate.__doc__ or ""))
     assert used == table
@@ -165,7 +170,11 @@ def test_problems_of_a_spec_are_told_together() -> None:
 
 
 def test_hints_name_the_closest() -> None:
-    assert one(SMALL + "use zero4(N)").problems[0].hint in ("did you mean `zero1`?", "did you mean `zero2`?", "did you mean `zero3`?")
+    assert one(SMALL + "use zero4(N)").problems[0].hint in (
+        "did you mean `zero1`?",
+        "did you mean `zero2`?",
+        "did you mean `zero3`?",
+    )
     assert one("mesh data\nweights w { size 4 }\nbatch over dat").problems[0].hint == "did you mean `data`?"
     assert one(SMALL + "use llama(N)").problems[0].hint == "`llama` is a model: write model llama { ... }"
 
@@ -187,4 +196,7 @@ def test_problems_outside_are_in_every_spec() -> None:
 
 
 def test_spec_twice_and_spec_in_spec() -> None:
-    assert all("PL210" in [p.code for p in spec.problems] for spec in specs("mesh N\nspec a { batch over N }\nspec a { batch over N }"))
+    assert all(
+        "PL210" in [p.code for p in spec.problems]
+        for spec in specs("mesh N\nspec a { batch over N }\nspec a { batch over N }")
+    )

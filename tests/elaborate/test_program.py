@@ -42,7 +42,9 @@ def test_microbatches() -> None:
 def test_sizes_from_outside() -> None:
     text = "mesh edp, ep, tp = 4\naxis dp = edp * ep\nlet h\nmicrobatches M\nweights w { size h }"
     p = program(text, {"edp": 3, "dp": 6, "h": 8, "M": 2})
-    assert [a.text for a in p.assumptions] == [f"{name} (from --at)" for name in ("edp == 3", "dp == 6", "h == 8", "M == 2")]
+    assert [a.text for a in p.assumptions] == [
+        f"{name} (from --at)" for name in ("edp == 3", "dp == 6", "h == 8", "M == 2")
+    ]
     assert show(p.assumptions[1].condition) == "edp*ep == 6"
     assert p.mesh.atoms[0].size == number(3) and p.lets[0].value == number(8)
     assert program(text, {"tp": 4}).mesh.atoms[2].size == number(4)
@@ -148,13 +150,16 @@ def test_init_lines_add_up_and_same_adds_nothing() -> None:
 
 
 def test_random_optimizer_and_precision_by_specificity() -> None:
-    p = program(TWO + """
+    p = program(
+        TWO
+        + """
 random * over dp different
 random norm over dp same
 optimizer muon for vector
 precision { params bf16, master fp32 }
 precision norm { master none, gradients bf16 }
-""")
+"""
+    )
     norm, x = p.weights
     assert [(r.axis, r.kind) for r in norm.random] == [("dp", "same")]
     assert [(r.axis, r.kind) for r in x.random] == [("dp", "different")]

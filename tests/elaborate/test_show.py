@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
+from placelogic.elaborate import elaborate_file
+from placelogic.elaborate.derive import derive
 from placelogic.elaborate.show import show
+from placelogic.syntax.parse import parse
 from tests.elaborate.helpers import bare, program
 
 STEP = """
@@ -114,7 +120,9 @@ step matrix {
 }
 step norm { update }
 """
-    assert show(program(text)) == """\
+    assert (
+        show(program(text))
+        == """\
 spec spec {
   mesh edp, ep
   axis dp = edp * ep
@@ -143,8 +151,24 @@ spec spec {
   }
 }
 """
+    )
 
 
 def test_conflicts_are_told_in_comments() -> None:
     text = show(program("mesh N\nweights w { size 4 }\nuse zero1(N) * data_parallel(N)\nstep w { update }"))
     assert text.startswith("# CC01: the optimizer states of `w` are placed twice along N")
+
+
+ROOT = Path(__file__).resolve().parents[2]
+FILES = sorted([*ROOT.glob("examples/**/*.place"), *ROOT.glob("tests/verdicts/**/*.place")])
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_derived_steps_of_every_spec_around(path: Path) -> None:
+    for spec in elaborate_file(parse(path.read_text(encoding="utf-8"), str(path))):
+        if spec.program is None or spec.stated is None:
+            continue
+        complete = derive(spec.program, spec.stated)
+        text = show(complete)
+        again = program(text)
+        assert bare(replace(again, conflicts=complete.conflicts, name=spec.name)) == bare(complete), text
