@@ -60,6 +60,7 @@ class Solver:
         self._limits = limits
         self._solver = z3.Solver()
         self._solver.set("random_seed", 0)
+        self._solver.set("ctrl_c", False)  # else an interrupt would come out as "unknown"; Python raises it after the query
         self._solver.set("rlimit", limits.rlimit)
         self._solver.set("timeout", max(1, int(limits.timeout_s * 1000)))
         self._names: dict[str, str] = {}
