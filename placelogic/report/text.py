@@ -220,7 +220,7 @@ def _counterexample(gutter: int, example: Counterexample, look: Look) -> list[Li
 def _device(coordinates: Mapping[str, int], sizes: Mapping[str, int]) -> str:
     """The coordinates that tell devices apart: along axes of size one there is nothing to tell."""
     told = {axis: at for axis, at in coordinates.items() if sizes.get(axis, 2) > 1} or coordinates
-    return " ".join(f"{axis}={at}" for axis, at in told.items()) or "the device"
+    return " ".join(f"{axis}={at}" for axis, at in told.items()) or "every device"
 
 
 def _note(gutter: int, name: str, text: str, look: Look) -> list[Line]:

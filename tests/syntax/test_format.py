@@ -121,7 +121,10 @@ def test_formatting_undoes_any_spacing(name):
     done = format_text(ALL[name], name)
     for _ in range(20):
         noisy = "".join(
-            {" ": draw.choice([" ", "   ", "\t"]), "\n": draw.choice(["\n", "  \n", "\n\n", " # c\n", "\n\n\n # d\n"])}.get(c, c)
+            {
+                " ": draw.choice([" ", "   ", "\t"]),
+                "\n": draw.choice(["\n", "  \n", "\n\n", " # c\n", "\n\n\n # d\n"]),
+            }.get(c, c)
             for c in done
         )
         again = format_text(noisy, name)
