@@ -179,7 +179,7 @@ def _check_divisors(program: Program, sizes: Sizes, solver: Solver) -> None:
         elif answer.status == "unknown":
             problems.append(
                 Problem(
-                    "PL404",
+                    "PL407",
                     f"it could not be decided whether `{divisor.text}` can be zero",
                     divisor.span,
                     "divide by something simpler, or fix sizes with --at",
@@ -208,7 +208,7 @@ def _missing_roots(program: Program, sizes: Sizes, solver: Solver) -> Iterable[P
         seen.add((origin.span, size))
         label = program.mesh.label(axes)
         yield Problem(
-            "PL405",
+            "PL404",
             f"device {root} of {label} does not exist at every allowed size",
             origin.span,
             f"broadcast from 0, or `assume {label} > {root}`",
