@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from placelogic.files import Found, find, whole
 from placelogic.problem import Problem, SpecError
@@ -24,12 +24,14 @@ TEXT = "<text>"
 @dataclass(frozen=True, slots=True)
 class Settings:
     """`at` fixes sizes by name. `rlimit` (solver steps) and `timeout` (seconds, wall clock) bound the
-    work on one spec; None leaves the solver's own limits."""
+    work on one spec; None leaves the solver's own limits. `fixes`: look for an edit that mends a
+    refuted spec, for those not meant to be refuted ("wanted"), for all ("always"), or never (None)."""
 
     at: Mapping[str, int] = field(default_factory=dict)
     require_stated: bool = False
     rlimit: int | None = None
     timeout: float | None = None
+    fixes: Literal["always", "wanted"] | None = "wanted"
 
     def __post_init__(self) -> None:
         for name, size in self.at.items():
@@ -99,7 +101,18 @@ def check_text(text: str, path: str, settings: Settings = Settings(), *, library
     except Exception as error:
         return failed(path, text, error)
     reports = tuple(_check_spec(spec, _Place.of(spec, file, text), settings) for spec in specs)
+    if settings.fixes:
+        reports = tuple(_with_fixes(report, file, text, settings) for report in reports)
     return FileReport(path, reports, text, _sources(path, reports))
+
+
+def _with_fixes(report: SpecReport, file: File, text: str, settings: Settings) -> SpecReport:
+    """A refuted spec with a fix where one edit mends it; one that is meant to be refuted is left alone."""
+    if report.verdict != "refuted" or (report.expected and settings.fixes != "always"):
+        return report
+    from placelogic.mend.attach import with_fixes
+
+    return with_fixes(report, file, text, settings.at)
 
 
 def is_library(file: File) -> bool:

@@ -118,7 +118,7 @@ def finding_lines(file: FileReport, finding: Finding, look: Look) -> list[Line]:
         lines += _note(gutter, "class", _CLASSES[finding.fault], look)
     if finding.fix:
         lines += _note(gutter, "fix (verified)", finding.fix, look)
-    if finding.help:
+    elif finding.help:
         lines += _note(gutter, "help", finding.help, look)
     return lines
 
