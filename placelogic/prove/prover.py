@@ -54,8 +54,10 @@ def prove(program: Program, options: Options = Options()) -> SpecReport:
             f"no mesh at all satisfies the assumptions {clash}" if clash else "no mesh at all is allowed",
         )
     if possible.status == "unknown":
-        return _gave_up(program, printed, possible.reason)
-    _check_divisors(program, sizes, solver)
+        return _gave_up(program, printed, f"whether any mesh satisfies the assumptions: {possible.reason}")
+    doubtful = _check_divisors(program, sizes, solver)
+    if doubtful is not None:
+        return _gave_up(program, printed, doubtful)
     return _decide(program, sizes, solver, collected, printed, options.explain)
 
 
@@ -129,7 +131,7 @@ def _gave_up(program: Program, printed: tuple[str, ...], reason: str) -> SpecRep
     told = Finding(
         "UN01",
         "error",
-        f"the solver could not tell whether any mesh satisfies the assumptions ({reason})",
+        f"the solver could not tell {reason}",
         program.span,
         help="fix some sizes with --at, or raise --rlimit and --timeout",
     )
@@ -164,11 +166,13 @@ def _unconfirmed(one: Obligation, env: Mapping[str, int]) -> Finding:
 # --- arithmetic that must make sense --------------------------------------------------------
 
 
-def _check_divisors(program: Program, sizes: Sizes, solver: Solver) -> None:
-    """Raises SpecError where a divisor can be zero, or a broadcast has no root, at an allowed size."""
+def _check_divisors(program: Program, sizes: Sizes, solver: Solver) -> str | None:
+    """Raises SpecError where a divisor can be zero, or a broadcast has no root, at an allowed size.
+    Returns what the solver could not tell, if anything."""
     problems = []
+    doubtful = None
     for divisor in sizes.divisors:
-        answer = solver.check(test("=", divisor.value))
+        answer = solver.check(test("=", divisor.value), model=True)
         if answer.status == "sat":
             model = complete(sizes, answer.model or {})
             where = ", ".join(f"{name} = {value}" for name, value in model.items() if "." not in name)
@@ -181,17 +185,11 @@ def _check_divisors(program: Program, sizes: Sizes, solver: Solver) -> None:
                 )
             )
         elif answer.status == "unknown":
-            problems.append(
-                Problem(
-                    "PL407",
-                    f"it could not be decided whether `{divisor.text}` can be zero",
-                    divisor.span,
-                    "divide by something simpler, or fix sizes with --at",
-                )
-            )
+            doubtful = f"whether `{divisor.text}` can be zero, and something is divided by it: {answer.reason}"
     problems += _missing_roots(program, sizes, solver)
     if problems:
         raise SpecError(*problems)
+    return doubtful
 
 
 def _missing_roots(program: Program, sizes: Sizes, solver: Solver) -> Iterable[Problem]:

@@ -19,6 +19,7 @@ from placelogic.report.diagnostic import (
     Finding,
     Report,
     SpecReport,
+    Verdict,
     exit_code,
 )
 from placelogic.report.layout import Line, Style, table, visible, wrap
@@ -185,7 +186,7 @@ def _detail(spec: SpecReport) -> str:
 def _summary(report: Report) -> Line:
     specs = report.specs
     verdicts = Counter(spec.verdict for spec in specs)
-    order = ("proved", "refuted", "undecided", "vacuous", "error")
+    order: tuple[Verdict, ...] = ("proved", "refuted", "undecided", "vacuous", "error")
     parts = [f"{verdicts[verdict]} {verdict}" for verdict in order if verdicts[verdict]]
     libraries = sum(file.library for file in report.files)
     text = f"{_count(len(specs), 'spec')} in {_count(len(report.files) - libraries, 'file')}"
