@@ -1,6 +1,6 @@
 """Checks that the built packages in a folder carry everything the program reads at run time.
 
-    python -m build --outdir dist . && python scripts/packages.py dist
+Usage: python -m build --outdir dist . && python scripts/packages.py dist
 """
 
 from __future__ import annotations

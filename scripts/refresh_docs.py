@@ -49,6 +49,7 @@ def run(command: str, status: int) -> tuple[str, int]:
             environment = {**os.environ, "PYTHONIOENCODING": "utf-8", "NO_COLOR": "1"}
             done = subprocess.run(
                 [sys.executable, "-m", "placelogic", *arguments],
+                check=False,
                 cwd=ROOT,
                 env=environment,
                 stdout=subprocess.PIPE,
