@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 CHANGES = "changes"
 
@@ -54,7 +55,7 @@ def step(body: str, target: str = "w") -> str:
 
 def chain(*texts: str, base: str = SPLIT, frame: str = "@") -> Iterator[Flip]:
     """Every text, put where the frame has an @, against the one before it."""
-    for before, after in zip(texts, texts[1:]):
+    for before, after in pairwise(texts):
         yield Flip(frame.replace("@", before), frame.replace("@", after), base)
 
 
@@ -168,6 +169,10 @@ PLACES = [
     *chain("params S", "optimizer S", "gradients S", "activations S", "activations S, params S", "activations S\noptimizer S\n",
            "params S*, reshard_after_forward true", "params S*, reshard_after_forward false", "params S*, reshard_after_forward 8",
            "params S*\noptimizer S\nreshard_after_forward 8", frame="place w over tp { @ }"),
+    *chain("true", "false", "8", "16", frame="place w { reshard_after_forward @ }"),
+    Flip("place w { reshard_after_forward 8 }", "place w over tp { reshard_after_forward 8 }", outcome="PL317"),
+    Flip("place w over tp { params S*, reshard_after_forward 8 }", "place w over tp { params S, reshard_after_forward 8 }",
+         outcome="PL317"),
     *chain("", " over tp", " over tp, dp", " over tp*dp", " over none", frame="place * { activations M }\nplace w@ { params S* }"),
     *chain("", "place w { params M }", "place w {\noptimizer O\n}", "place w = (M)", "place w = (M, O)", "place w = (R, O)",
            "place w over tp = (S)", "place w over dp = (S*, S)", "place w over dp = (S*, S, S, R)", "place w over dp = (R, S, R, M)"),
