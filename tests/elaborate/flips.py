@@ -93,6 +93,7 @@ WORK = [
 COMBINE = [
     *chain("", "sync w over dp by sum", "sync w over dp by mean", "sync w over dp by none"),
     *chain("w", "w, norm", "w, norm, embed", "*", "vector", frame="sync @ over dp by sum"),
+    Flip("", "sync router over dp by sum", outcome="PL202"),
     *chain("tp", "tp, pp", "tp, pp, cp", "tp, microbatches", "tp*pp", frame="sync w over @ by sum"),
     *chain("", "scale w by 1/dp", "scale * by 1/dp", "scale * by 1/tokens"),
 ]  # fmt: skip
