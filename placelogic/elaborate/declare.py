@@ -7,13 +7,20 @@ from fractions import Fraction
 
 from placelogic.elaborate.expand import product
 from placelogic.elaborate.log import Item, Log
-from placelogic.elaborate.sizes import Sizes, check_name
+from placelogic.elaborate.sizes import Sizes, check_name, integral
 from placelogic.problem import closest
 from placelogic.program import expr as ex
 from placelogic.program.expr import Compare, Expr, Name, Num
 from placelogic.program.program import Assumption, Atom, Let
 from placelogic.source import NOWHERE, Span
 from placelogic.syntax import ast
+
+MAX_AXES = 60
+MAX_NAMES = 500
+"""More than any spec needs: bounds the time that files from strangers can take."""
+
+MAX_BITS = 256
+"""Of a size: bounds the time that exact arithmetic can take."""
 
 
 def read_sizes(items: Sequence[Item], fixed: Mapping[str, int], log: Log) -> Sizes:
@@ -46,11 +53,11 @@ def _declare(sizes: Sizes, items: Sequence[Item]) -> None:
             case ast.MeshStmt(axes):
                 for axis in axes:
                     if _new(sizes, axis.name, "an axis", item, axis.span):
-                        sizes.atoms[axis.name] = Atom(axis.name, axis.size, item.at(axis.span))
+                        sizes.atoms[axis.name] = Atom(axis.name, axis.size and integral(axis.size), item.at(axis.span))
             case ast.LetStmt(lets):
                 for let in lets:
                     if _new(sizes, let.name, "a size", item, let.span):
-                        sizes.lets[let.name] = Let(let.name, let.value, item.at(let.span))
+                        sizes.lets[let.name] = Let(let.name, let.value and integral(let.value), item.at(let.span))
     for item in items:
         match item.statement:
             case ast.MicrobatchesStmt(Name(name), span) if name not in sizes.items:
@@ -61,6 +68,11 @@ def _declare(sizes: Sizes, items: Sequence[Item]) -> None:
 
 def _new(sizes: Sizes, name: str, what: str, item: Item, span: Span) -> bool:
     if not check_name(name, what, item, span, sizes.log):
+        return False
+    axes = [*sizes.atoms, *sizes.views]
+    if len(sizes.items) >= MAX_NAMES or what == "an axis" and len(axes) >= MAX_AXES:
+        sizes.log.once(item, "PL303", f"a spec may have {MAX_AXES} axes and {MAX_NAMES} names for sizes", span,
+                       "no mesh is that large")  # fmt: skip
         return False
     if name in sizes.items:
         sizes.log.at(item, "PL210", f"`{name}` is declared twice", span, "axes and sizes share their names: rename one")
@@ -138,13 +150,17 @@ def _constant(sizes: Sizes, name: str, value: Expr, what: str, span: Span) -> No
     item = sizes.items[name]
     sizes.check_arithmetic(value, item, span)
     number = sizes.constant(value)
-    if number is not None:
+    if number is not None and number.numerator.bit_length() > MAX_BITS:
+        sizes.log.at(item, "PL406", f"{what} is larger than any real size", span, "use smaller numbers")
+    elif number is not None:
         sizes.check_size(number, what, item, span)
         sizes.constants[name] = number
 
 
 def _assume(sizes: Sizes, condition: Compare, item: Item) -> None:
     resolved = sizes.compare(condition, item)
+    if not any(True for _ in ex.names(resolved)) and _true(resolved):
+        return  # a library condition on numbers, such as heads % kv_heads == 0, that holds anyway
     sizes.assumptions.append(Assumption(resolved, ex.show(condition), item.at(condition.span)))
 
 
@@ -187,3 +203,10 @@ def _fixed_assumptions(sizes: Sizes, items: Sequence[Item], fixed: Mapping[str, 
             sizes.log.add("PL405", f"--at fixes `{name}` to {value}, and the spec says {actual}", NOWHERE,
                           f"leave `{name}` open in the spec")  # fmt: skip
         yield Assumption(Compare("==", left, Num(Fraction(value))), f"{name} == {value} (from --at)", NOWHERE)
+
+
+def _true(condition: Compare) -> bool:
+    try:
+        return ex.holds(condition, {})
+    except (KeyError, ZeroDivisionError, ValueError):
+        return False
