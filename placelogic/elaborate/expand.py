@@ -131,7 +131,6 @@ class _Expansion:
 
     def body(self, definition: Definition, bound: Mapping[str, Expr], use: Span) -> None:
         node = definition.node
-        before = len(self.log.problems)
         env = self.locals(node, bound, use)
 
         def complain(code: str, message: str, span: Span, hint: str | None) -> None:
@@ -149,13 +148,11 @@ class _Expansion:
             written = rebuild(statement, env, True, complain)
             if written is not None:
                 self.statement(written, definition.scope, use, definition.standard)
-        if len(self.log.problems) > before:
-            return
         in_defaults = {name.name for param in node.params if param.default for name in names(param.default)}
         for param in node.params:
             if param.name not in env.used | in_defaults:
-                complain("PL318", f"`{node.name}` takes `{param.name}` and does nothing with it", param.span,
-                         "use it in the definition, or leave the parameter out")  # fmt: skip
+                self.log.doubt(Item(node, use), "PL318", f"`{node.name}` takes `{param.name}` and does nothing with it",
+                               param.span, "use it in the definition, or leave the parameter out")  # fmt: skip
 
     def locals(self, node: ast.StrategyDef | ast.ModelDef, bound: Mapping[str, Expr], use: Span) -> _Env:
         """Parameters, and the names that the definition declares for itself, as what they stand for."""

@@ -126,9 +126,6 @@ def check_lines(items: Sequence[Item], groups: Groups, sizes: Sizes, log: Log) -
             case ast.InitStmt(target, ops):
                 groups.check(target, item, log)
                 for op in ops:
-                    if isinstance(op, ast.InitSame) and len(ops) > 1:
-                        log.at(item, "PL342", "`same` says that nothing differs at the start, beside lines that say "
-                               "what does", op.span, "leave `same` out")  # fmt: skip
                     if isinstance(op, ast.InitBroadcast):
                         axes = sizes.product(op.axis, item)
                         check_root(axes, op.root, sizes, item, op.span, log)
@@ -167,12 +164,15 @@ def init_of(group: Group, items: Sequence[Item], groups: Groups, sizes: Sizes, l
     if not claims:
         return ()
     top = strongest(claims)
+    same, different = (
+        [(item, op) for item, node in top for op in node.ops if isinstance(op, kind)]
+        for kind in (ast.InitSame, ast.InitDifferent)
+    )
+    if same and different:
+        (item, op), (other, first) = same[0], different[0]
+        log.once(item, "PL342", f"the copies of `{group.name}` start the same here, and different in line "
+                 f"{other.at(first.span).line}", op.span, "keep one, or make one of them more specific")  # fmt: skip
     lines = [(item, node) for item, node in top if _acts(node)]
-    if lines and len(lines) < len(top):
-        first, second = agree(top, lambda claim: _acts(claim[1])) or (top[0], top[-1])
-        line = first[0].at(first[1].span).line
-        log.at(second[0], "PL322", f"whether copies of `{group.name}` start the same is stated differently, and as "
-               f"specifically, in line {line}", second[1].span, "keep one, or make one of them more specific")  # fmt: skip
     for item, node in lines if len(lines) > 1 else ():
         if any(isinstance(op, ast.InitBroadcast) for op in node.ops):
             log.once(item, "PL341", f"whether this broadcast comes before or after the other `init` lines of "

@@ -143,7 +143,7 @@ START = [
            "init w broadcast over dp from 1", "init w broadcast over tp from 1", "init w { different over dp }",
            "init w {\nbroadcast over dp from 0\n}", "init w {\ndifferent over dp\nbroadcast over dp from 0\n}"),
     Flip("init * different over dp", "init * different over dp\ninit w same"),
-    Flip("init * different over dp", "init * different over dp\ninit * same", outcome="PL322"),
+    Flip("init * different over dp", "init * different over dp\ninit * same", outcome="PL342"),
     Flip("init * {\ndifferent over dp\n}", "init * {\ndifferent over dp\nsame\n}", outcome="PL342"),
     *chain("", "clip global_norm", "clip global_norm { }", "clip global_norm { * over none\nw over tp }",
            "clip global_norm { * over dp }", "clip global_norm {\n* over tp\n}", "clip global_norm {\n* over dp\nw over tp\n}"),
