@@ -179,6 +179,11 @@ def read_reshards(items: Sequence[Item], sizes: Sizes, groups: Groups, log: Log)
         if node.reshard is None:
             continue
         word = node.reshard
+        gathers = any(entry.state == "params" and entry.mode.letter == "S*" for entry in node.entries)
+        if node.axes and not gathers:
+            log.at(item, "PL317", "`reshard_after_forward` is about gathered params, and this statement does not "
+                   "gather any over its axes", node.span,
+                   "write it beside `params gathered`, or in a `place` without `over`")  # fmt: skip
         if not (isinstance(word, Name) and word.name in ("true", "false")):
             word = sizes.expr(word, item, node.span)
             sizes.positive(word, "the number of devices to reshard to", item, node.span)
