@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Literal
 
-from placelogic.prove.formula import FALSE, TRUE, Formula, smt, variables
+from placelogic.prove.formula import FALSE, TRUE, Formula, smt, symbol, unquoted, variables
 
 RLIMIT = 20_000_000
 """Solver steps per query: the same on every machine, some seconds of work at most."""
@@ -44,7 +44,7 @@ def script(named: Iterable[Named], goal: Formula) -> str:
     assertions = [*(assumption.formula for assumption in named), goal]
     names = dict.fromkeys(name for formula in assertions for name in variables(formula))
     lines = ["(set-logic QF_NIA)"]
-    lines += [f"(declare-const |{name}| Int)" for name in names]
+    lines += [f"(declare-const {symbol(name)} Int)" for name in names]
     lines += [f"(assert {smt(formula)})" for formula in assertions]
     return "\n".join([*lines, "(check-sat)", ""])
 
@@ -77,7 +77,7 @@ class Solver:
 
     def _parse(self, formulas: list[Formula]) -> list:
         names = dict.fromkeys(name for formula in formulas for name in variables(formula))
-        lines = [f"(declare-const |{name}| Int)" for name in names]
+        lines = [f"(declare-const {symbol(name)} Int)" for name in names]
         # Wrapping keeps one parsed term per formula: a top-level `and` would be split.
         lines += [f"(assert (or {smt(formula)} false))" for formula in formulas]
         return list(self._z3.parse_smt2_string("\n".join(lines)))
@@ -116,5 +116,5 @@ class Solver:
         for declaration in model.decls():
             value = model[declaration]
             if self._z3.is_int_value(value):
-                values[declaration.name()] = value.as_long()
+                values[unquoted(declaration.name())] = value.as_long()
         return values

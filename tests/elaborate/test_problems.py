@@ -204,3 +204,8 @@ def test_spec_twice_and_spec_in_spec() -> None:
         "PL210" in [p.code for p in spec.problems]
         for spec in specs("mesh N\nspec a { batch over N }\nspec a { batch over N }")
     )
+
+
+def test_an_axis_of_unknown_factors_is_told_once() -> None:
+    spec = one("axis dp = edp * ep\nweights w { size 4 }\nplace w over dp { optimizer sharded }")
+    assert [problem.code for problem in spec.problems] == ["PL200", "PL200", "PL305"]
