@@ -40,6 +40,7 @@ Codes of the problems found here (PL0 files, PL2 names, PL3 meaning, PL4 arithme
     PL400  a size that is no positive whole number              PL401  division by zero
     PL402  a remainder of a fraction          PL403  sizes defined by each other
     PL404  a root that does not exist         PL405  --at against the spec
+    PL406  a number too large
 """
 
 from __future__ import annotations

@@ -82,7 +82,32 @@ def _with_defaults(
             return None
         for name in ready:
             bound[name] = substitute(waiting.pop(name), bound)
+            if too_large(bound[name]):
+                waiting.clear()
+                break
+    if any(too_large(value) for value in bound.values()):
+        log.add("PL303", f"an argument of {what} expands to more than {MAX_NODES} terms", call, "simplify it")
+        return None
     return bound
+
+
+MAX_NODES = 200
+"""In what a parameter or a local name stands for: substitution cannot make expressions explode."""
+
+
+def too_large(expr: Expr) -> bool:
+    """Whether the expression has more than MAX_NODES parts."""
+    waiting, seen = [expr], 0
+    while waiting:
+        seen += 1
+        if seen > MAX_NODES:
+            return True
+        match waiting.pop():
+            case Neg(operand):
+                waiting.append(operand)
+            case Binary(_, left, right):
+                waiting += (left, right)
+    return False
 
 
 def axis_names(expr: Expr) -> tuple[str, ...] | None:

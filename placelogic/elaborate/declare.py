@@ -15,6 +15,9 @@ from placelogic.program.program import Assumption, Atom, Let
 from placelogic.source import NOWHERE, Span
 from placelogic.syntax import ast
 
+MAX_BITS = 256
+"""Of a size: bounds the time that exact arithmetic can take."""
+
 
 
 def read_sizes(items: Sequence[Item], fixed: Mapping[str, int], log: Log) -> Sizes:
@@ -139,13 +142,17 @@ def _constant(sizes: Sizes, name: str, value: Expr, what: str, span: Span) -> No
     item = sizes.items[name]
     sizes.check_arithmetic(value, item, span)
     number = sizes.constant(value)
-    if number is not None:
+    if number is not None and number.numerator.bit_length() > MAX_BITS:
+        sizes.log.at(item, "PL406", f"{what} is larger than any real size", span, "use smaller numbers")
+    elif number is not None:
         sizes.check_size(number, what, item, span)
         sizes.constants[name] = number
 
 
 def _assume(sizes: Sizes, condition: Compare, item: Item) -> None:
     resolved = sizes.compare(condition, item)
+    if not any(True for _ in ex.names(resolved)) and _true(resolved):
+        return  # a library condition on numbers, such as heads % kv_heads == 0, that holds anyway
     sizes.assumptions.append(Assumption(resolved, ex.show(condition), item.at(condition.span)))
 
 
@@ -188,3 +195,10 @@ def _fixed_assumptions(sizes: Sizes, items: Sequence[Item], fixed: Mapping[str, 
             sizes.log.add("PL405", f"--at fixes `{name}` to {value}, and the spec says {actual}", NOWHERE,
                           f"leave `{name}` open in the spec")  # fmt: skip
         yield Assumption(Compare("==", left, Num(Fraction(value))), f"{name} == {value} (from --at)", NOWHERE)
+
+
+def _true(condition: Compare) -> bool:
+    try:
+        return ex.holds(condition, {})
+    except (KeyError, ZeroDivisionError, ValueError):
+        return False

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from placelogic.elaborate.bind import bind_arguments, rebuild
+from placelogic.elaborate.bind import MAX_NODES, bind_arguments, rebuild, too_large
 from placelogic.elaborate.library import Definition, Scope, Scoped
 from placelogic.elaborate.log import Item, Log
 from placelogic.problem import closest
@@ -148,6 +148,10 @@ class _Expansion:
                 return result
             for name in ready:
                 result[name] = substitute(waiting.pop(name), result)
+                if too_large(result[name]):
+                    self.log.at(Item(node, use), "PL303", f"`{name}` in `{node.name}` expands to more than {MAX_NODES} "
+                                "terms", node.span, "simplify it")  # fmt: skip
+                    return result
         return result
 
     def unique(self, name: str) -> str:

@@ -68,7 +68,7 @@ def standard(name: str) -> Definition | None:
 
     if not name.isidentifier():
         return None
-    file = resources.files("placelogic").joinpath("std", f"{name}.place")
+    file = resources.files("placelogic").joinpath("std").joinpath(f"{name}.place")
     if not file.is_file():
         return None
     tree = parse(file.read_text(encoding="utf-8"), f"placelogic/std/{name}.place")

@@ -200,7 +200,8 @@ def random_of(
         for atom in sizes.axes(node.axes, item):
             claims.setdefault(atom, []).append((level, (item, node)))
     result = []
-    for atom, found in claims.items():
+    for atom in (atom for atom in sizes.atoms if atom in claims):
+        found = claims[atom]
         won = settle(found, lambda c: c[1].kind, lambda c: c[0], f"`random` of `{group.name}` over {atom}", log)
         assert won is not None
         result.append(RandomStreams(atom, won[1].kind, won[0].origin(won[1].span)))
