@@ -143,7 +143,7 @@ def rebuild(node: Any, env: Env, inside: bool, complain: Complain) -> Any:
     changed = {
         f.name: rebuild(getattr(node, f.name), env, inside, complain)
         for f in dataclasses.fields(node)
-        if not (f.name == "axis" and getattr(node, "axis") is None)
+        if not (f.name == "axis" and node.axis is None)
     }
     if "axis" in changed and changed["axis"] is None:
         return None

@@ -19,7 +19,6 @@ MAX_BITS = 256
 """Of a size: bounds the time that exact arithmetic can take."""
 
 
-
 def read_sizes(items: Sequence[Item], fixed: Mapping[str, int], log: Log) -> Sizes:
     """Mesh, views, lets, the name of the micro-batch count, and assumptions; `fixed` (from --at) included."""
     sizes = Sizes(log)

@@ -27,8 +27,8 @@ from placelogic.program.program import (
     Cut,
     FetchParams,
     GatherParams,
-    LossTerm,
     Loop,
+    LossTerm,
     OffloadGradients,
     Op,
     Origin,
@@ -37,6 +37,7 @@ from placelogic.program.program import (
     Refresh,
     Scale,
     ScaleLoss,
+    StatedLine,
     Step,
     Update,
     Weights,
@@ -123,7 +124,14 @@ def _step(program: Program, weights: Weights, facts: Mapping[str, Fact], stated:
 
     ops = _arrange(weights, reductions, fresh, scales, derived)
     ops += _finish(program, weights, derived)
-    return Step(weights.name, tuple(ops), stated=False, origin=derived)
+    return Step(weights.name, tuple(ops), stated=False, origin=derived, lines=_lines(program, weights, stated))
+
+
+def _lines(program: Program, weights: Weights, stated: Stated) -> tuple[StatedLine, ...]:
+    """The `sync` lines that took part, for reports."""
+    over_axes = [(axis, stated.sync.get((weights.name, axis))) for axis in program.mesh.axes]
+    lines = [*over_axes, (None, stated.sync_microbatches.get(weights.name))]
+    return tuple(StatedLine(axis, line.origin) for axis, line in lines if line is not None)
 
 
 def _enough(weights: Weights, axis: str) -> Cut | None:

@@ -68,7 +68,7 @@ class _Expansion:
     def call(
         self,
         name: str,
-        kind: type[ast.StrategyDef] | type[ast.ModelDef],
+        kind: type[ast.StrategyDef | ast.ModelDef],
         arguments: tuple[ast.Argument, ...],
         scope: Scope,
         use: Span,

@@ -12,8 +12,7 @@ from placelogic.program.program import Program, Weights
 def facts_of(program: Program) -> Facts:
     """One fact per weight group and atom."""
     return {
-        weights.name: {axis: _fact(program, weights, axis) for axis in program.mesh.axes}
-        for weights in program.weights
+        weights.name: {axis: _fact(program, weights, axis) for axis in program.mesh.axes} for weights in program.weights
     }
 
 

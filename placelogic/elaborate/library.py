@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache
 from importlib import resources
 from pathlib import Path
 
@@ -61,7 +61,7 @@ def standard_names() -> list[str]:
     return sorted(file.name[: -len(".place")] for file in files if file.name.endswith(".place"))
 
 
-@lru_cache(maxsize=None)
+@cache
 def standard(name: str) -> Definition | None:
     """The strategy or model of this name in placelogic/std, or None."""
     from placelogic.syntax.parse import parse

@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from placelogic.elaborate import lines, placements, steps
-from placelogic.elaborate.log import Item, Log
 from placelogic.elaborate.declare import read_sizes
+from placelogic.elaborate.log import Item, Log
 from placelogic.elaborate.sizes import Sizes
 from placelogic.elaborate.stated import Stated
 from placelogic.elaborate.targets import Group, Groups, select

@@ -6,7 +6,7 @@ tuple of its atoms, first factor slowest (row-major index). An empty tuple of ax
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -388,17 +388,36 @@ Op = (
 )
 
 
+def flat(ops: tuple[Op, ...]) -> Iterator[Op]:
+    """Every operation, loop bodies included, loops themselves left out."""
+    for op in ops:
+        if isinstance(op, Loop):
+            yield from flat(op.body)
+        else:
+            yield op
+
+
+@dataclass(frozen=True, slots=True)
+class StatedLine:
+    """A `sync` line that shaped a derived step, also where it left no operation behind (`by none`).
+    `axis` None: over micro-batches. Only reports read it."""
+
+    axis: str | None
+    origin: Origin
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """What happens to one trained weight group in one step, after its backward passes.
 
     Routing to owners is part of the backward pass: it is no op, and happens before all.
-    `stated`: a `step` block replaced everything; else single ops tell by their origin."""
+    `stated`: a `step` block replaced everything; else single ops and `lines` tell by their origin."""
 
     weights: str
     ops: tuple[Op, ...]
     stated: bool
     origin: Origin
+    lines: tuple[StatedLine, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

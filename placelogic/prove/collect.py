@@ -5,20 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from placelogic.program.program import Loop, Op, Program, Scale, ScaleLoss, Step, Weights
+from placelogic.program.program import Program, Scale, ScaleLoss, Step, Weights, flat
 from placelogic.prove.gradient import clip_obligations, gradient_obligations, update_count
 from placelogic.prove.obligations import Obligation
+from placelogic.prove.publish import publication_obligations
+from placelogic.prove.run import Run
 from placelogic.prove.sizes import Sizes
-from placelogic.prove.state import (
-    alignment_obligations,
-    optimizer_obligations,
-    publication_obligations,
-    random_obligations,
-    replica_obligations,
-    shards,
-    start_obligations,
-)
-from placelogic.prove.values import Run, Trace
+from placelogic.prove.start import random_obligations, start_obligations
+from placelogic.prove.state import alignment_obligations, optimizer_obligations, replica_obligations, shards
+from placelogic.prove.transfer import Group
+from placelogic.prove.values import Trace
 from placelogic.prove.whole import conflict_obligations, forward_obligations, skip_obligations
 
 
@@ -28,18 +24,9 @@ class Collected:
     traces: Mapping[str, Trace]
 
 
-def flat(ops: tuple[Op, ...]) -> Iterator[Op]:
-    """Every operation, loop bodies included, loops themselves left out."""
-    for op in ops:
-        if isinstance(op, Loop):
-            yield from flat(op.body)
-        else:
-            yield op
-
-
 def is_stated(step: Step) -> bool:
     """Whether any operation of this step was stated by a person."""
-    return step.stated or any(op.origin.stated for op in flat(step.ops))
+    return step.stated or bool(step.lines) or any(op.origin.stated for op in flat(step.ops))
 
 
 def collect(program: Program, sizes: Sizes) -> Collected:
@@ -55,7 +42,7 @@ def collect(program: Program, sizes: Sizes) -> Collected:
         for op in flat(step.ops):
             if isinstance(op, (Scale, ScaleLoss)):
                 sizes.need_divisors(op.factor)
-        traces[step.weights] = Run(program, weights, facts[weights.name], sizes).run(step)
+        traces[step.weights] = Run(Group(program, weights, facts[weights.name], sizes)).run(step)
     for step in program.steps:
         out += _of_step(program, program.group(step.weights), step, traces[step.weights], sizes)
     out += skip_obligations(program, traces, sizes)

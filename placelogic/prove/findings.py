@@ -10,6 +10,7 @@ from placelogic.program.program import Program
 from placelogic.prove.blame import blame
 from placelogic.prove.confirm import complete, mesh_of, quantities_of
 from placelogic.prove.obligations import Obligation
+from placelogic.prove.place import place
 from placelogic.prove.sizes import Sizes
 from placelogic.report.diagnostic import Counterexample, DeviceRow, Finding
 
@@ -23,25 +24,38 @@ def finding(program: Program, sizes: Sizes, obligation: Obligation, env: Mapping
     mesh = mesh_of(program, sizes, env)
     quantities = quantities_of(program, sizes, env)
     code, axes, message, label, help_, fault = (
-        obligation.code, obligation.axes, obligation.message, obligation.label, obligation.help, obligation.fault,
-    )  # fmt: skip
+        obligation.code,
+        obligation.axes,
+        obligation.message,
+        obligation.label,
+        obligation.help,
+        obligation.fault,
+    )
     rows: tuple[DeviceRow, ...] = ()
+    span = obligation.span
     if obligation.values is not None and obligation.weights is not None:
         found = blame(
             program, program.group(obligation.weights), sizes, obligation.values.terms, full, obligation.values.term
         )
         rows = found.rows
-        if code == "GI":
+        step = program.step(obligation.weights)
+        if code == "GI" and step is not None:
+            span = place(program, step, obligation.values.read, found.code, found.axes)
             code, axes, message, label, help_, fault = (
-                found.code, found.axes, found.message, found.label, found.help, found.fault,
-            )  # fmt: skip
+                found.code,
+                found.axes,
+                found.message,
+                found.label,
+                found.help,
+                found.fault,
+            )
     elif code == "GI04":
         rows = _uneven_rows(program, sizes, obligation, full)
     return Finding(
         code=code,
         severity="warning" if obligation.warning else "error",
         message=message,
-        span=obligation.span,
+        span=span,
         weights=obligation.weights,
         axes=axes,
         label=label or None,
@@ -63,8 +77,10 @@ def _uneven_rows(
     total = sum(counts)
     shares = [Fraction(total, len(groups) * count) for count in counts]
     single = [f"g[{group}: {count} token{'s' if count > 1 else ''}]" for group, count in zip(groups, counts)]
-    applies = [text if share == 1 else f"({share}) {text}" if share.denominator > 1 else f"{share} {text}"
-               for share, text in zip(shares, single)]  # fmt: skip
+    applies = [
+        text if share == 1 else f"({share}) {text}" if share.denominator > 1 else f"{share} {text}"
+        for share, text in zip(shares, single)
+    ]
     return (DeviceRow({}, " + ".join(applies[:4]), " + ".join(single[:4])),)
 
 
@@ -73,9 +89,15 @@ def arrange(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     what follows from a cause on the same weights is marked as its consequence."""
     merged: dict[tuple, list[Finding]] = {}
     for one in findings:
-        key = (one.code, one.axes, one.span, _without(one.message, one.weights), one.severity,
-               one.counterexample.mesh.items() if one.counterexample else None,
-               one.counterexample.devices if one.counterexample else None)  # fmt: skip
+        key = (
+            one.code,
+            one.axes,
+            one.span,
+            _without(one.message, one.weights),
+            one.severity,
+            one.counterexample.mesh.items() if one.counterexample else None,
+            one.counterexample.devices if one.counterexample else None,
+        )
         merged.setdefault(tuple(map(repr, key)), []).append(one)
     out = [_join(group) for group in merged.values()]
     out.sort(key=lambda one: (_rank(one), one.span.line, one.span.column))
@@ -84,7 +106,9 @@ def arrange(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     for one in out:
         names = set((one.weights or "").split(", ")) - {""}
         follows = one.code in ("SC01", "GI07") and bool(names) and names <= broken
-        if one.severity == "error" and (one.code.startswith("GI") and one.code != "GI07" or one.code in ("CC01", "FW01")):
+        if one.severity == "error" and (
+            one.code.startswith("GI") and one.code != "GI07" or one.code in ("CC01", "FW01")
+        ):
             broken |= names
         arranged.append(replace(one, consequence=follows))
     return tuple(arranged)

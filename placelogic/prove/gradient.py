@@ -158,9 +158,15 @@ def clip_obligations(
     def make(name: str, violation: Formula, message: str, label: str, help: str, **more: object) -> Obligation:
         fields = dict(axes=(), span=where, stated=stated, fault="wrong", values=None) | more
         return Obligation(
-            name=f"{name} of {weights.name}", code="GI07", weights=weights.name, violation=violation,
-            message=message, label=label, help=help, **fields,
-        )  # fmt: skip
+            name=f"{name} of {weights.name}",
+            code="GI07",
+            weights=weights.name,
+            violation=violation,
+            message=message,
+            label=label,
+            help=help,
+            **fields,
+        )
 
     yield make(
         "clipping once",
@@ -203,9 +209,16 @@ def _norm(program: Program, weights: Weights, clip: GlobalNorm, read: Read, size
             label, help = f"copies along {axis} are summed", f"leave {axis} out for `{weights.name}`"
             fault = "scale"
         yield make(
-            f"norm over {axis}", violation, what, label, help,
-            axes=(axis,), span=origin.span, stated=True, fault=fault,
-        )  # fmt: skip
+            f"norm over {axis}",
+            violation,
+            what,
+            label,
+            help,
+            axes=(axis,),
+            span=origin.span,
+            stated=True,
+            fault=fault,
+        )
 
 
 def _miscounted(weights: Weights, sizes: Sizes, axis: str, cut: bool, summed: bool) -> Formula:
@@ -255,5 +268,3 @@ def update_count(weights: Weights, step: Step, trace: Trace, stated: bool) -> It
         label="runs more than once",
         help="update once, after the last micro-batch",
     )
-
-

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from placelogic.program.expr import Num, show
-from placelogic.program.program import Loop, Program, Reduce, Step
-from placelogic.prove.collect import flat
+from placelogic.program.program import Loop, Program, Reduce, Step, flat
 from placelogic.prove.formula import at_least
 from placelogic.prove.kinds import stack
 from placelogic.prove.sizes import Sizes

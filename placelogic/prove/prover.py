@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from placelogic.problem import Problem, SpecError
-from placelogic.program.program import BroadcastParams, Origin, Program
-from placelogic.prove.collect import Collected, collect, flat
+from placelogic.program.program import BroadcastParams, Origin, Program, flat
+from placelogic.prove.collect import Collected, collect
 from placelogic.prove.confirm import complete, confirmer
 from placelogic.prove.findings import arrange, finding
 from placelogic.prove.formula import FALSE, Formula, either, test
@@ -46,8 +46,11 @@ def prove(program: Program, options: Options = Options()) -> SpecReport:
     possible = solver.check()
     if possible.status == "unsat":
         clash = ", ".join(f"`{name}`" for name in possible.core)
-        return _vacuous(program, printed, f"no mesh at all satisfies the assumptions {clash}" if clash else
-                        "no mesh at all is allowed")  # fmt: skip
+        return _vacuous(
+            program,
+            printed,
+            f"no mesh at all satisfies the assumptions {clash}" if clash else "no mesh at all is allowed",
+        )
     if possible.status == "unknown":
         return _gave_up(program, printed, possible.reason)
     _check_divisors(program, sizes, solver)
@@ -112,33 +115,46 @@ def _assumptions(program: Program, named: Iterable[Named]) -> tuple[str, ...]:
 
 
 def _vacuous(program: Program, printed: tuple[str, ...], message: str) -> SpecReport:
-    told = Finding("VA01", "error", message, program.span, help="nothing is proved: drop or weaken what rules everything out")
+    told = Finding(
+        "VA01", "error", message, program.span, help="nothing is proved: drop or weaken what rules everything out"
+    )
     return SpecReport(program.name, "vacuous", printed, findings=(told,))
 
 
 def _gave_up(program: Program, printed: tuple[str, ...], reason: str) -> SpecReport:
     told = Finding(
-        "UN01", "error", f"the solver could not tell whether any mesh satisfies the assumptions ({reason})",
-        program.span, help="fix some sizes with --at, or raise --rlimit and --timeout",
-    )  # fmt: skip
+        "UN01",
+        "error",
+        f"the solver could not tell whether any mesh satisfies the assumptions ({reason})",
+        program.span,
+        help="fix some sizes with --at, or raise --rlimit and --timeout",
+    )
     return SpecReport(program.name, "undecided", printed, findings=(told,))
 
 
 def _unknown(one: Obligation, reason: str) -> Finding:
     return Finding(
-        "UN01", "error", f"undecided: {one.name} ({reason})", one.span, weights=one.weights, axes=one.axes,
+        "UN01",
+        "error",
+        f"undecided: {one.name} ({reason})",
+        one.span,
+        weights=one.weights,
+        axes=one.axes,
         help="fix some sizes with --at, or raise --rlimit and --timeout",
-    )  # fmt: skip
+    )
 
 
 def _unconfirmed(one: Obligation, env: Mapping[str, int]) -> Finding:
     shown = ", ".join(f"{name} = {value}" for name, value in env.items() if "." not in name)
     return Finding(
-        "UN02", "error",
+        "UN02",
+        "error",
         f"undecided: {one.name} fails in the calculus at {shown}, but not in the exact simulation",
-        one.span, weights=one.weights, axes=one.axes,
+        one.span,
+        weights=one.weights,
+        axes=one.axes,
         help="this is a bug in placelogic: please report it with this file",
-    )  # fmt: skip
+    )
 
 
 # --- arithmetic that must make sense --------------------------------------------------------
@@ -153,13 +169,21 @@ def _check_divisors(program: Program, sizes: Sizes, solver: Solver) -> None:
             model = complete(sizes, answer.model or {})
             where = ", ".join(f"{name} = {value}" for name, value in model.items() if "." not in name)
             problems.append(
-                Problem("PL401", f"`{divisor.text}` can be zero (at {where}), and something is divided by it",
-                        divisor.span, "rule that out with `assume`, or divide by something else")  # fmt: skip
+                Problem(
+                    "PL401",
+                    f"`{divisor.text}` can be zero (at {where}), and something is divided by it",
+                    divisor.span,
+                    "rule that out with `assume`, or divide by something else",
+                )
             )
         elif answer.status == "unknown":
             problems.append(
-                Problem("PL404", f"it could not be decided whether `{divisor.text}` can be zero", divisor.span,
-                        "divide by something simpler, or fix sizes with --at")  # fmt: skip
+                Problem(
+                    "PL404",
+                    f"it could not be decided whether `{divisor.text}` can be zero",
+                    divisor.span,
+                    "divide by something simpler, or fix sizes with --at",
+                )
             )
     problems += _missing_roots(program, sizes, solver)
     if problems:
@@ -184,6 +208,8 @@ def _missing_roots(program: Program, sizes: Sizes, solver: Solver) -> Iterable[P
         seen.add((origin.span, size))
         label = program.mesh.label(axes)
         yield Problem(
-            "PL405", f"device {root} of {label} does not exist at every allowed size", origin.span,
+            "PL405",
+            f"device {root} of {label} does not exist at every allowed size",
+            origin.span,
             f"broadcast from 0, or `assume {label} > {root}`",
-        )  # fmt: skip
+        )

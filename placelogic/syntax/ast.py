@@ -12,7 +12,6 @@ from typing import Literal
 from placelogic.program.expr import Compare, Expr
 from placelogic.source import Span
 
-
 # --- pieces ---------------------------------------------------------------------------------
 
 

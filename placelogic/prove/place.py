@@ -1,0 +1,34 @@
+"""Where to point: the statement a person would have to change, for a wrong gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from placelogic.program.program import Program, Reduce, Scale, ScaleLoss, Step, flat
+from placelogic.prove.values import Read
+from placelogic.source import Span
+
+
+def place(program: Program, step: Step, read: Read, code: str, axes: tuple[str, ...]) -> Span:
+    """The first stated thing that touches the blamed axes; else any stated thing; else the weights."""
+    return next(_candidates(program, step, read, code, axes))
+
+
+def _candidates(program: Program, step: Step, read: Read, code: str, axes: tuple[str, ...]) -> Iterator[Span]:
+    ops = [op for op in flat(step.ops) if op.origin.stated]
+    if code != "GI01":  # what is there and wrong; a missing reduction is no operation
+        yield from (op.origin.span for op in ops if isinstance(op, Reduce) and set(op.axes) & set(axes))
+    yield from (line.origin.span for line in step.lines if line.axis in axes)
+    yield from (feed.span for feed in program.work.feeds if feed.kind == "same" and feed.axis in axes)
+    if not axes:
+        yield from (op.origin.span for op in ops if isinstance(op, (Scale, ScaleLoss)))
+        yield from (line.origin.span for line in step.lines if line.axis is None)
+    if read.origin.stated:
+        yield read.origin.span
+    yield from (op.origin.span for op in ops if isinstance(op, (Reduce, Scale, ScaleLoss)))
+    yield from (line.origin.span for line in step.lines)
+    if code == "GI03":
+        yield from (loss.span for loss in program.work.losses if loss.span.line)
+    facts = program.facts.get(step.weights, {})
+    yield from (facts[axis].span for axis in axes if axis in facts)
+    yield program.group(step.weights).span

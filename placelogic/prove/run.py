@@ -1,0 +1,241 @@
+"""Runs one weight group's step over terms, and notes what is read, published and clashes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from placelogic.compat import assert_never
+from placelogic.program.program import (
+    Accumulate,
+    BroadcastParams,
+    Clip,
+    FetchParams,
+    GatherGradients,
+    GatherParams,
+    Loop,
+    OffloadGradients,
+    Op,
+    Origin,
+    Reduce,
+    Refresh,
+    Scale,
+    ScaleLoss,
+    Skip,
+    Step,
+    Update,
+    flat,
+)
+from placelogic.prove.formula import TRUE, Formula, at_least, both, negate, test
+from placelogic.prove.ratio import ONE, Ratio, const, var
+from placelogic.prove.sizes import Sizes
+from placelogic.prove.transfer import Group
+from placelogic.prove.values import (
+    TURN,
+    Buffers,
+    Clash,
+    Publish,
+    Read,
+    Trace,
+    Value,
+    add,
+    guard,
+    join,
+    mark,
+    same,
+    unstable,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reached:
+    """`read`: the sizes at which a value read here is what was computed; `ran`: at which it runs at all."""
+
+    read: Formula
+    ran: Formula
+
+
+_ALWAYS = _Reached(TRUE, TRUE)
+
+
+class Run:
+    """One weight group's step, executed symbolically. Everything is linear, so that a loop is
+    `buffer <- A(buffer) + G(fresh)` and its effect follows from A and G."""
+
+    def __init__(self, group: Group) -> None:
+        self.group = group
+        self.trace = Trace()
+        self._order = 0
+        self._listening = True  # off while a loop is tried out on its own effect
+
+    def run(self, step: Step) -> Trace:
+        buffers: Buffers = {}
+        for op in step.ops:
+            if isinstance(op, Loop):
+                buffers = self._loop(op, buffers)
+            else:
+                buffers = self._op(op, buffers, _ALWAYS, ONE)
+        return self.trace
+
+    def _loop(self, loop: Loop, before: Buffers) -> Buffers:
+        m, count = var(TURN), self.group.sizes.microbatches
+        match loop.subset:
+            case "first":
+                return self._once(loop, before, test("=", m, ONE), TRUE)
+            case "last":
+                return self._once(loop, before, test("=", m, count), TRUE)
+            case "index":
+                i = const(loop.index or 0)
+                return self._once(loop, before, test("=", m, i), test(">=", count, i))
+            case "each":
+                return self._many(loop, before, m, count, count, TRUE)
+            case "but_first":
+                return self._many(loop, before, m, count, count - ONE, test(">", m, ONE))
+            case "but_last":
+                return self._many(loop, before, m, count - ONE, count - ONE, test("<", m, count))
+            case _:
+                assert_never(loop.subset)
+
+    def _once(self, loop: Loop, before: Buffers, turn: Formula, reached: Formula) -> Buffers:
+        """A subset of one micro-batch, or of none where it is not `reached`."""
+        times = ONE if reached == TRUE else _indicator(reached, self.group.sizes, loop)
+        after = self._body(loop, before, self.group.fresh(turn), _Reached(reached, reached), times)
+        return after if reached == TRUE else join(guard(after, reached), guard(before, negate(reached)))
+
+    def _many(self, loop: Loop, before: Buffers, m: Ratio, last: Ratio, turns: Ratio, subset: Formula) -> Buffers:
+        """A subset of `turns` micro-batches, the last of which is number `last`.
+
+        After the loop the fresh part of turn `last` has had A applied once (inside G), the one
+        before once more, and so on: right for every M only where once more changes nothing."""
+        once, many = test("=", turns, ONE), test(">=", turns, const(2))
+        # With a single turn the body runs as written; what reads inside it is valid only then.
+        reached = _Reached(once, test(">=", turns, ONE))
+        single = self._body(loop, before, self.group.fresh(both(subset, once)), reached, turns)
+
+        self._listening = False
+
+        def again(value: Buffers) -> Buffers:  # A
+            return self._body(loop, value, {}, _ALWAYS, ONE)
+
+        fresh = self._body(loop, {}, self.group.fresh(subset), _ALWAYS, ONE)  # G
+        second = again(fresh)
+        if same(fresh, second) and same(before, again(before)):
+            out = join(before, fresh)  # nothing acts on the buffer: every turn just adds
+        else:
+            later = guard(join(self._later(fresh, second, again, m, last), self._kept(before, again, turns)), many)
+            none = test("=", turns, const(0))
+            out = join(join(guard(single, once), later), guard(before, none))
+        self._listening = True
+        self._clashes(loop, fresh, many)
+        return out
+
+    def _later(
+        self, fresh: Buffers, second: Buffers, again: Callable[[Buffers], Buffers], m: Ratio, last: Ratio
+    ) -> Buffers:
+        """The fresh parts of all turns, at the end of a loop of two turns or more."""
+        if same(fresh, second):
+            return fresh
+        ends = guard(fresh, test("=", m, last))
+        previous = guard(mark(second), test("=", m, last - ONE))
+        earlier = guard(unstable(second, again(second)), test("<", m, last - ONE))
+        return join(join(ends, previous), earlier)
+
+    def _kept(self, before: Buffers, again: Callable[[Buffers], Buffers], turns: Ratio) -> Buffers:
+        """What was in the buffers before a loop of two turns or more."""
+        one = again(before)
+        two = again(one)
+        if same(one, two):
+            return one
+        two_turns = test("=", turns, const(2))
+        return join(guard(mark(two), two_turns), guard(unstable(two, again(two)), negate(two_turns)))
+
+    def _clashes(self, loop: Loop, buffers: Buffers, when: Formula) -> None:
+        """A second turn that adds a whole share to a buffer that the first one left cut."""
+        for op in loop.body:
+            if isinstance(op, Accumulate) and not op.replace:
+                incoming = self._arriving(loop, op)
+                self._clash(buffers.get(op.buffer, {}), incoming, op.origin, when)
+
+    def _arriving(self, loop: Loop, accumulate: Accumulate) -> Value:
+        fresh = self.group.fresh(TRUE)
+        for op in loop.body:
+            if op is accumulate or isinstance(op, Accumulate):
+                break
+            fresh = self.group.apply(op, fresh)
+        return fresh
+
+    def _clash(self, held: Value, incoming: Value, origin: Origin, when: Formula) -> None:
+        for index, axis in enumerate(self.group.axes):
+            if self.group.weights.gradients.cut(axis) is None:
+                continue
+            for name, terms in incoming.items():
+                whole = any(t.kinds[index].value == "share" and t.kinds[index].cut is None for t in terms)
+                cut = [t for t in held.get(name, ()) if t.kinds[index].cut is not None]
+                if whole and cut:
+                    guard = both(when, at_least(self.group.members(axis), 2))
+                    self.trace.clashes.append(Clash(axis, guard, origin))
+
+    def _body(self, loop: Loop, before: Buffers, fresh: Value, when: _Reached, times: Ratio) -> Buffers:
+        """One turn. Operations before the first accumulate act on the fresh gradient."""
+        buffers = dict(before)
+        accumulated = not any(isinstance(op, Accumulate) for op in loop.body)
+        for op in loop.body:
+            if isinstance(op, Accumulate):
+                accumulated = True
+                self._order += self._listening
+                held = {} if op.replace else buffers.get(op.buffer, {})
+                if self._listening:
+                    self._clash(held, fresh, op.origin, when.read)
+                buffers[op.buffer] = add(held, self.group.settled(fresh))
+            elif not accumulated and isinstance(op, (Reduce, GatherGradients, Scale, ScaleLoss)):
+                fresh = self.group.apply(op, fresh)
+            else:
+                buffers = self._op(op, buffers, when, times)
+        return buffers
+
+    def _op(self, op: Op, buffers: Buffers, when: _Reached, times: Ratio) -> Buffers:
+        self._order += self._listening
+        match op:
+            case Reduce(buffer=buffer) | Scale(buffer=buffer):
+                self._gradient_op(op)
+                return {**buffers, buffer: self.group.apply(op, buffers.get(buffer, {}))}
+            case GatherGradients() | ScaleLoss():
+                self._gradient_op(op)
+                return {**buffers, None: self.group.apply(op, buffers.get(None, {}))}
+            case Update(buffer=buffer):
+                self._read("update", buffers.get(buffer, {}), when.read, times, op.origin)
+            case Clip():
+                self._read("clip", buffers.get(self._updated_buffer(), {}), when.read, times, op.origin)
+            case Skip():
+                self._read("skip", buffers.get(self._updated_buffer(), {}), when.read, times, op.origin)
+            case GatherParams() | BroadcastParams() | Refresh() | FetchParams() | OffloadGradients():
+                if self._listening:
+                    self.trace.publishes.append(Publish(op, when.ran, self._order))
+            case Loop() | Accumulate():
+                raise AssertionError("elaboration refuses nested loops and bare accumulates")
+            case _:
+                assert_never(op)
+        return buffers
+
+    def _updated_buffer(self) -> str | None:
+        """Clip and skip look at what the update will read."""
+        step = self.group.program.step(self.group.weights.name)
+        assert step is not None
+        for op in flat(step.ops):
+            if isinstance(op, Update):
+                return op.buffer
+        return None
+
+    def _gradient_op(self, op: Op) -> None:
+        if self._listening:
+            self.trace.last_gradient_op = (self._order, op.origin)
+
+    def _read(self, what: str, value: Value, when: Formula, times: Ratio, origin: Origin) -> None:
+        if self._listening:
+            terms = {term.name: tuple(value.get(term.name, ())) for term in self.group.program.work.losses}
+            self.trace.reads.append(Read(what, terms, when, times, self._order, origin))
+
+
+def _indicator(reached: Formula, sizes: Sizes, loop: Loop) -> Ratio:
+    """1 where `microbatch i` exists, else 0, as a size of its own."""
+    return sizes.indicator(f"turn.{loop.index}", reached)

@@ -1,0 +1,83 @@
+"""How a job starts: SC05 (copies start equal, shards survive) and SC07 (random streams)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from placelogic.program.facts import Fact
+from placelogic.program.program import Origin, Program, Weights
+from placelogic.prove.formula import FALSE, Formula, at_least
+from placelogic.prove.obligations import Obligation
+from placelogic.prove.sizes import Sizes
+from placelogic.prove.values import members
+
+
+def start_obligations(program: Program, weights: Weights, sizes: Sizes) -> Iterator[Obligation]:
+    """SC05: copies start equal, and no broadcast overwrites shards."""
+    unequal: dict[str, tuple[Formula, Origin]] = {}
+    for op in weights.init:
+        for axis in op.axes:
+            several = at_least(members(weights, sizes, axis), 2)
+            cut = weights.params.cut(axis) is not None
+            if op.kind == "different":
+                if not cut:
+                    unequal[axis] = (several, op.origin)
+            elif cut:
+                yield Obligation(
+                    name=f"start of {weights.name}: broadcast over {axis}",
+                    code="SC05",
+                    weights=weights.name,
+                    axes=(axis,),
+                    violation=several,
+                    span=op.origin.span,
+                    stated=op.origin.stated,
+                    message=f"the broadcast overwrites the shards of `{weights.name}` along {axis} with one of them",
+                    label=f"{axis} cuts these parameters",
+                    help=f"leave {axis} out of the broadcast",
+                    fault="wrong",
+                )
+            else:
+                unequal[axis] = (FALSE, op.origin)
+    for axis, (violation, origin) in unequal.items():
+        yield Obligation(
+            name=f"start of {weights.name} over {axis}",
+            code="SC05",
+            weights=weights.name,
+            axes=(axis,),
+            violation=violation,
+            span=origin.span,
+            stated=origin.stated,
+            message=f"copies of `{weights.name}` along {axis} start from different values",
+            label="different random numbers on copies",
+            help=f"use one seed along {axis}, or broadcast over {axis} afterwards",
+            fault="nonuniform",
+        )
+
+
+def random_obligations(
+    program: Program, weights: Weights, facts: Mapping[str, Fact], sizes: Sizes
+) -> Iterator[Obligation]:
+    """SC07: random streams are equal where values must be copies."""
+    for line in weights.random:
+        fact = facts[line.axis]
+        activation = weights.activations.cut(line.axis)
+        parts = fact.kind == "share" or (activation is not None and activation.letter == "S")
+        several = at_least(members(weights, sizes, line.axis), 2)
+        wrong = line.kind == "different" and not parts
+        odd = line.kind == "same" and parts
+        yield Obligation(
+            name=f"random streams of {weights.name} over {line.axis}",
+            code="SC07",
+            weights=weights.name,
+            axes=(line.axis,),
+            violation=several if wrong or odd else FALSE,
+            span=line.origin.span,
+            stated=line.origin.stated,
+            message=f"devices along {line.axis} share one computation with `{weights.name}` but draw different numbers"
+            if not odd
+            else f"devices along {line.axis} draw the same random numbers for different parts of the work",
+            label="must be the same here" if not odd else "usually different",
+            help=f"use one stream along {line.axis}" if not odd else f"use a stream per device along {line.axis}",
+            fault="nonuniform",
+            warning=odd,
+        )
