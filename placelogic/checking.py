@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from placelogic.files import Found, find, whole
 from placelogic.problem import Problem, SpecError
@@ -24,12 +24,14 @@ TEXT = "<text>"
 @dataclass(frozen=True, slots=True)
 class Settings:
     """`at` fixes sizes by name. `rlimit` (solver steps) and `timeout` (seconds, wall clock) bound the
-    work on one spec; None leaves the solver's own limits."""
+    work on one spec; None leaves the solver's own limits. `fixes`: look for an edit that mends a
+    refuted spec, for those not meant to be refuted ("wanted"), for all ("always"), or never (None)."""
 
     at: Mapping[str, int] = field(default_factory=dict)
     require_stated: bool = False
     rlimit: int | None = None
     timeout: float | None = None
+    fixes: Literal["always", "wanted"] | None = "wanted"
 
     def __post_init__(self) -> None:
         for name, size in self.at.items():
@@ -88,16 +90,29 @@ def check_file(path: str, settings: Settings = Settings(), *, library: bool = Fa
 def check_text(text: str, path: str, settings: Settings = Settings(), *, library: bool = False) -> FileReport:
     """Check the text of one file; `path` is what the report calls it, and where imports start from."""
     try:
-        from placelogic.syntax.parse import parse
+        from placelogic.elaborate import elaborate_file
+        from placelogic.syntax.parse import normalised, parse
 
+        text = normalised(text)
         file = parse(text, path)
         if library and is_library(file):
             return FileReport(path, (), text, library=True)
-        specs = elaborated(file, settings.at)
+        specs = elaborate_file(file, settings.at)
     except Exception as error:
         return failed(path, text, error)
-    reports = tuple(_check_spec(spec, path, settings) for spec in specs)
+    reports = tuple(_check_spec(spec, _Place.of(spec, file, text), settings) for spec in specs)
+    if settings.fixes:
+        reports = tuple(_with_fixes(report, file, text, settings) for report in reports)
     return FileReport(path, reports, text, _sources(path, reports))
+
+
+def _with_fixes(report: SpecReport, file: File, text: str, settings: Settings) -> SpecReport:
+    """A refuted spec with a fix where one edit mends it; one that is meant to be refuted is left alone."""
+    if report.verdict != "refuted" or (report.expected and settings.fixes != "always"):
+        return report
+    from placelogic.mend.attach import with_fixes
+
+    return with_fixes(report, file, text, settings.at)
 
 
 def is_library(file: File) -> bool:
@@ -106,17 +121,6 @@ def is_library(file: File) -> bool:
 
     defines = any(isinstance(statement, (StrategyDef, ModelDef)) for statement in file.statements)
     return defines and all(isinstance(statement, (StrategyDef, ModelDef, ImportStmt)) for statement in file.statements)
-
-
-def elaborated(file: File, at: Mapping[str, int]) -> tuple[ElaboratedSpec, ...]:
-    """The specs of a file, at least one. Raises SpecError."""
-    from placelogic.elaborate import elaborate_file
-
-    specs = elaborate_file(file, at)
-    if not specs:
-        message = "there is no spec in this file"
-        raise SpecError(Problem("PL025", message, whole(file.path), "a spec has a mesh and weights"))
-    return specs
 
 
 def complete(spec: ElaboratedSpec) -> Program:
@@ -135,9 +139,9 @@ def findings_of(error: Exception, place: Span) -> tuple[Finding, ...]:
             return tuple(Finding(p.code, "error", p.message, p.span, help=p.hint) for p in problems)
         case RecursionError():
             message = "this is nested too deeply to be read"
-            return (Finding("PL901", "error", message, place, help="split long expressions with `let`"),)
+            return (Finding("PL902", "error", message, place, help="split long expressions with `let`"),)
         case MemoryError():
-            return (Finding("PL902", "error", "the machine ran out of memory on this spec", place),)
+            return (Finding("PL903", "error", "the machine ran out of memory on this spec", place),)
     if os.environ.get("PLACELOGIC_DEBUG"):
         import traceback
 
@@ -148,25 +152,50 @@ def findings_of(error: Exception, place: Span) -> tuple[Finding, ...]:
     return (Finding("PL900", "error", message, place, help=help_),)
 
 
-def _check_spec(spec: ElaboratedSpec, path: str, settings: Settings) -> SpecReport:
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where to tell what concerns a spec as a whole: on its first line, instead of over all its lines."""
+
+    whole: tuple[Span, ...]
+    head: Span
+
+    @classmethod
+    def of(cls, spec: ElaboratedSpec, file: File, text: str) -> _Place:
+        start = file.statements[0].span if spec.span == file.span and file.statements else spec.span
+        lines = text.split("\n")
+        if not 1 <= start.line <= len(lines):
+            start = whole(file.path)
+        elif start.end_line > start.line:
+            line = lines[start.line - 1].split("#")[0].rstrip()
+            start = replace(start, end_line=start.line, end_column=max(len(line), start.column) + 1)
+        return cls((spec.span, file.span), start)
+
+    def placed(self, finding: Finding) -> Finding:
+        if finding.span.line and finding.span not in self.whole:
+            return finding
+        return replace(finding, span=self.head)
+
+
+def _check_spec(spec: ElaboratedSpec, place: _Place, settings: Settings) -> SpecReport:
     from placelogic.expectations import settle
 
-    place = spec.span if spec.span.line else whole(path)
     try:
-        from placelogic.prove import Options, prove
-
-        limits = {"rlimit": settings.rlimit, "timeout_s": settings.timeout}
-        options = Options(
-            require_stated=settings.require_stated, **{key: value for key, value in limits.items() if value is not None}
-        )
         program = complete(spec)
-        report = replace(prove(program, options), name=spec.name, open_sizes=open_sizes(program))
+        report = replace(_prove(program, settings), name=spec.name, open_sizes=open_sizes(program))
     except Exception as error:
-        report = SpecReport(spec.name, "error", findings=findings_of(error, place))
+        report = SpecReport(spec.name, "error", findings=findings_of(error, place.head))
     report = settle(report, spec.expectations)
     if settings.require_stated and report.verdict == "proved" and not report.obligations.stated:
-        report = replace(report, findings=(*report.findings, _nothing_stated(place)))
-    return replace(report, findings=tuple(_placed(finding, place) for finding in report.findings))
+        report = replace(report, findings=(*report.findings, _nothing_stated(place.head)))
+    return replace(report, findings=tuple(map(place.placed, report.findings)))
+
+
+def _prove(program: Program, settings: Settings) -> SpecReport:
+    from placelogic.prove import Options, prove
+
+    limits = {"rlimit": settings.rlimit, "timeout_s": settings.timeout}
+    given = {name: limit for name, limit in limits.items() if limit is not None}
+    return prove(program, Options(require_stated=settings.require_stated, **given))
 
 
 def _nothing_stated(place: Span) -> Finding:
@@ -174,16 +203,9 @@ def _nothing_stated(place: Span) -> Finding:
         NOTHING_STATED,
         "error",
         "nothing is stated, so this verdict says nothing about anybody's code",
-        Span(place.path, place.line, place.column, place.line, place.column),
+        place,
         help="say what your code does with `sync`, `scale`, `step` or `clip`; `placelogic show` prints what is derived",
     )
-
-
-def _placed(finding: Finding, place: Span) -> Finding:
-    """What nobody wrote is told at the beginning of the spec."""
-    if finding.span.line:
-        return finding
-    return replace(finding, span=Span(place.path, place.line, place.column, place.line, place.column))
 
 
 def open_sizes(program: Program) -> tuple[str, ...]:
@@ -217,11 +239,12 @@ def _sources(path: str, reports: tuple[SpecReport, ...]) -> dict[str, str]:
     others = {finding.span.path for report in reports for finding in report.findings} - {path, ""}
     sources: dict[str, str] = {}
     for other in sorted(others):
+        from placelogic.syntax.parse import normalised
         from placelogic.syntax.read import read_source
 
         try:
-            sources[other] = read_source(other)
-        except (SpecError, OSError):
+            sources[other] = normalised(read_source(other))
+        except SpecError:
             continue
     return sources
 

@@ -129,7 +129,7 @@ def _check_one(found: Found, options: Settings) -> FileReport:
 
 
 def _read_stdin() -> str:
-    from placelogic.files import decode
+    from placelogic.syntax.read import decode
 
     return decode(_stdin_bytes(), STDIN)
 

@@ -49,7 +49,7 @@ def _below(folder: str) -> list[Found]:
         path = str(error.filename)
         reason = (error.strerror or "it cannot be read").lower()
         found.append(
-            Found(path, True, Problem("PL021", f"the folder `{path}` cannot be searched: {reason}", whole(path)))
+            Found(path, True, Problem("PL011", f"the folder `{path}` cannot be searched: {reason}", whole(path)))
         )
 
     for parent, folders, names in os.walk(folder, onerror=unreadable):
@@ -59,28 +59,15 @@ def _below(folder: str) -> list[Found]:
                 found.append(Found(os.path.join(parent, name), True))
     if not found:
         message = f"there is no {SUFFIX} file in `{folder}`"
-        found.append(Found(folder, True, Problem("PL020", message, whole(folder), "name a file, or another folder")))
+        found.append(Found(folder, True, Problem("PL010", message, whole(folder), "name a file, or another folder")))
     return found
-
-
-def decode(data: bytes, path: str) -> str:
-    """UTF-8 text, as `read_source` reads files: a byte order mark dropped, line ends as newlines.
-    Raises SpecError (PL022)."""
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        column = len(data[data.rfind(b"\n", 0, error.start) + 1 : error.start].decode("utf-8", "replace")) + 1
-        place = Span(path, line, column, line, column + 1)
-        raise SpecError(Problem("PL022", "this is not UTF-8 text", place, "save the file as UTF-8")) from None
-    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def replace(path: str, old: bytes, new: bytes) -> None:
     """Put `new` in the place of `old`: written beside the file, then moved over it, so that at every
     moment one of the two is there, whole. Links are followed; permissions and owner stay.
 
-    Raises SpecError: PL023 if it cannot be written, PL024 if the file is no longer `old`."""
+    Raises SpecError: PL012 if it cannot be written, PL013 if the file is no longer `old`."""
     import tempfile
 
     target = os.path.realpath(path)
@@ -100,12 +87,12 @@ def replace(path: str, old: bytes, new: bytes) -> None:
         with open(target, "rb") as file:
             if file.read() != old:
                 message = f"`{path}` changed while it was being formatted, and is left as it is now"
-                raise SpecError(Problem("PL024", message, whole(path), "run the command again"))
+                raise SpecError(Problem("PL013", message, whole(path), "run the command again"))
         os.replace(temporary, target)
         temporary = None
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise SpecError(Problem("PL023", f"`{path}` cannot be written: {reason}", whole(path))) from None
+        raise SpecError(Problem("PL012", f"`{path}` cannot be written: {reason}", whole(path))) from None
     finally:
         if temporary is not None:
             with suppress(OSError):

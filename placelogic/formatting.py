@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from placelogic.files import decode, replace, whole
-from placelogic.problem import Problem, SpecError
+from placelogic.files import replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,20 +37,18 @@ class Formatted:
 
 def format_file(path: str) -> Formatted:
     """Read and format one file; nothing is written. Raises SpecError."""
-    try:
-        with open(path, "rb") as file:
-            data = file.read()
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise SpecError(Problem("PL001", f"cannot read `{path}`: {reason}", whole(path))) from None
-    return format_bytes(data, path)
+    from placelogic.syntax.read import read_bytes
+
+    return format_bytes(read_bytes(path), path)
 
 
 def format_bytes(data: bytes, path: str) -> Formatted:
     """Format the content of a file. Line ends stay what they are; a byte order mark goes."""
     from placelogic.syntax.format import format_text
+    from placelogic.syntax.parse import normalised
+    from placelogic.syntax.read import decode
 
     text = decode(data, path)
     formatted = format_text(text, path)
-    new = formatted.replace("\n", "\r\n") if b"\r\n" in data else formatted
-    return Formatted(path, data, new.encode("utf-8"), text, formatted)
+    new = formatted.replace("\n", "\r\n") if "\r\n" in text else formatted
+    return Formatted(path, data, new.encode("utf-8"), normalised(text), formatted)

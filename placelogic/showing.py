@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from placelogic.checking import complete, elaborated, findings_of
+from placelogic.checking import complete, findings_of
 from placelogic.files import whole
 from placelogic.problem import Problem, SpecError, closest
 from placelogic.report.diagnostic import FileReport, SpecReport
@@ -21,16 +21,17 @@ class Shown:
 
 def show_text(text: str, path: str, name: str | None, at: Mapping[str, int]) -> Shown:
     """Show the specs of a file, or the one named. Raises SpecError when the file has none such."""
+    from placelogic.elaborate import elaborate_file
     from placelogic.elaborate.show import show
     from placelogic.syntax.parse import parse
 
-    specs = elaborated(parse(text, path), at)
+    specs = elaborate_file(parse(text, path), at)
     if name is not None:
         names = [spec.name for spec in specs]
         specs = tuple(spec for spec in specs if spec.name == name)
         if not specs:
             hint = closest(name, names) or f"the file has {', '.join(f'`{known}`' for known in names)}"
-            raise SpecError(Problem("PL026", f"there is no spec `{name}` in this file", whole(path), hint))
+            raise SpecError(Problem("PL014", f"there is no spec `{name}` in this file", whole(path), hint))
     texts: list[str] = []
     wrong: list[SpecReport] = []
     for spec in specs:

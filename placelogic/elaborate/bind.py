@@ -140,12 +140,8 @@ def rebuild(node: Any, env: Env, inside: bool, complain: Complain) -> Any:
             return node
         case _ if not dataclasses.is_dataclass(node):
             return node
-    changed = {
-        f.name: rebuild(getattr(node, f.name), env, inside, complain)
-        for f in dataclasses.fields(node)
-        if not (f.name == "axis" and node.axis is None)
-    }
-    if "axis" in changed and changed["axis"] is None:
+    changed = {f.name: rebuild(getattr(node, f.name), env, inside, complain) for f in dataclasses.fields(node)}
+    if getattr(node, "axis", None) is not None and changed["axis"] is None:
         return None
     return _vanish(_words(dataclasses.replace(node, **changed), env, complain), inside)
 

@@ -18,8 +18,8 @@ from placelogic.program.expr import Binary, Expr, Name, names, substitute
 from placelogic.source import Span
 from placelogic.syntax import ast
 
-MAX_STATEMENTS = 20_000
-"""More than any spec needs; stops definitions that multiply."""
+MAX_STATEMENTS = 2_000
+"""Statements and uses together: more than any spec needs; stops definitions that multiply."""
 
 MAX_DEPTH = 30
 
@@ -41,20 +41,25 @@ class _Expansion:
     taken: set[str]
     items: list[Item] = field(default_factory=list)
     stack: list[Definition] = field(default_factory=list)
-    full: bool = False
+    count: int = 0
+
+    @property
+    def full(self) -> bool:
+        return self.count > MAX_STATEMENTS
+
+    def counts(self, place: Span) -> bool:
+        """Count one more statement or use; False, and logged once, when there are too many."""
+        self.count += 1
+        if self.count == MAX_STATEMENTS + 1:
+            self.log.add("PL303", f"this expands to more than {MAX_STATEMENTS} statements", place,
+                         "use fewer strategies inside strategies")  # fmt: skip
+        return not self.full
 
     def add(self, statement: ast.Statement, use: Span | None, standard: bool) -> None:
-        if len(self.items) >= MAX_STATEMENTS:
-            if not self.full:
-                self.log.add("PL303", f"this expands to more than {MAX_STATEMENTS} statements",
-                             use or statement.span, "use fewer strategies inside strategies")  # fmt: skip
-            self.full = True
-            return
-        self.items.append(Item(statement, use, standard))
+        if self.counts(use or statement.span):
+            self.items.append(Item(statement, use, standard))
 
-    def statement(
-        self, node: ast.Statement, scope: Scope, use: Span | None, standard: bool
-    ) -> None:
+    def statement(self, node: ast.Statement, scope: Scope, use: Span | None, standard: bool) -> None:
         """One statement whose parameters are already replaced."""
         match node:
             case ast.UseStmt(calls):
@@ -78,7 +83,11 @@ class _Expansion:
         """Write out one strategy or model. `use` is the line in the checked file."""
         word = "strategy" if kind is ast.StrategyDef else "model"
         at = span if outer_use is None else outer_use
+        if not self.counts(at):
+            return
         definition = scope.find(name)
+        if definition is None and any(problem.code.startswith("PL02") for problem in self.log.problems):
+            return  # it may be in the file that could not be imported
         if definition is None or not isinstance(definition.node, kind):
             if definition is not None:
                 hint: str | None = f"`{name}` is a {'model' if word == 'strategy' else 'strategy'}: write " + (
@@ -91,7 +100,9 @@ class _Expansion:
             return
         if any(d.node is definition.node for d in self.stack):
             chain = " -> ".join([d.node.name for d in self.stack] + [name])
-            self.log.add("PL302", f"definitions use each other in a circle: {chain}", at, "a definition cannot use itself")
+            self.log.add(
+                "PL302", f"definitions use each other in a circle: {chain}", at, "a definition cannot use itself"
+            )
             return
         if len(self.stack) >= MAX_DEPTH:
             self.log.add("PL303", f"definitions are nested more than {MAX_DEPTH} deep", at, "flatten them")
@@ -130,6 +141,8 @@ class _Expansion:
         waiting: dict[str, Expr] = {}
         result = dict(env)
         for name, value, span in _local_names(node):
+            if not self.counts(use):
+                return result
             if name in result or name in waiting:
                 self.log.at(Item(node, use), "PL210", f"`{name}` is declared twice in `{node.name}`", span,
                             "rename one of them")  # fmt: skip
@@ -204,6 +217,7 @@ def expand(statements: Iterable[Scoped], log: Log) -> list[Item]:
     expansion = _Expansion(log, set(_declared(statements)))
 
     for scoped in statements:
+
         def complain(code: str, message: str, span: Span, hint: str | None, via: Span | None = scoped.via) -> None:
             log.add(code, message, via or span, hint)
 

@@ -47,6 +47,7 @@ class Log:
             hint = f"{hint} ({place})" if hint else place
         self.add(code, message, item.at(span), hint)
 
-
-class Stop(Exception):
-    """Nothing more can be said about this spec; the log says why."""
+    def once(self, item: Item, code: str, message: str, span: Span, hint: str) -> None:
+        """Like `at`, for what one statement does to many weights alike: the first is told."""
+        if not any(problem.code == code and problem.span == item.at(span) for problem in self.problems):
+            self.at(item, code, message, span, hint)

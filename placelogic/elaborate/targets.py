@@ -44,10 +44,12 @@ class Groups:
     """All weights of a spec, in declared order."""
 
     members: tuple[Group, ...]
+    names: frozenset[str]
 
-    @property
-    def names(self) -> frozenset[str]:
-        return frozenset(group.name for group in self.members)
+    @classmethod
+    def of(cls, members: Iterable[Group]) -> Groups:
+        listed = tuple(members)
+        return cls(listed, frozenset(group.name for group in listed))
 
     def level(self, target: ast.Target | None, item: Item, group: Group) -> int:
         """How specifically the target speaks of these weights. A word that names weights means

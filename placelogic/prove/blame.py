@@ -44,8 +44,6 @@ def blame(
         for index, kind in enumerate(t.kinds):
             if kind.mixed and holds(kind.ruined, {**env, TURN: 1}):
                 axis = names[index]
-                if kind.fault.startswith("is transformed"):
-                    continue
                 return Blame(
                     "GI06",
                     (axis,),

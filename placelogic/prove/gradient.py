@@ -23,6 +23,7 @@ def coefficient_differs(program: Program, weights: Weights, sizes: Sizes, terms:
     ranges: list[Formula] = []
     for term in terms:
         condition = [term.when]
+        ruined.append(both(term.when, term.unknown))
         for axis, kind in zip(axes, term.kinds):
             if kind.mixed:
                 ruined.append(both(term.when, kind.ruined))

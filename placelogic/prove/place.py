@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from placelogic.program.program import Program, Reduce, Scale, ScaleLoss, Step, flat
+from placelogic.program.program import Accumulate, Program, Reduce, Scale, ScaleLoss, Step, flat
 from placelogic.prove.values import Read
 from placelogic.source import Span
 
@@ -20,6 +20,10 @@ def _candidates(program: Program, step: Step, read: Read, code: str, axes: tuple
         yield from (op.origin.span for op in ops if isinstance(op, Reduce) and set(op.axes) & set(axes))
     yield from (line.origin.span for line in step.lines if line.axis in axes)
     yield from (feed.span for feed in program.work.feeds if feed.kind == "same" and feed.axis in axes)
+    if code == "GI05":
+        yield from (op.origin.span for op in ops if isinstance(op, Accumulate) and op.replace)
+        if read.origin.stated:
+            yield read.origin.span
     if not axes:
         yield from (op.origin.span for op in ops if isinstance(op, (Scale, ScaleLoss)))
         yield from (line.origin.span for line in step.lines if line.axis is None)

@@ -25,9 +25,11 @@ ADDITIVE = "each loss term is a sum over work items"
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Bounds on one query. `require_stated` is judged by the caller."""
+    """Bounds on one query. `require_stated` is judged by the caller. Without `explain` only the
+    verdict matters: a refutation is not searched, shrunk, simulated or told."""
 
     require_stated: bool = False
+    explain: bool = True
     rlimit: int = RLIMIT
     timeout_s: float = TIMEOUT_S
 
@@ -54,11 +56,11 @@ def prove(program: Program, options: Options = Options()) -> SpecReport:
     if possible.status == "unknown":
         return _gave_up(program, printed, possible.reason)
     _check_divisors(program, sizes, solver)
-    return _decide(program, sizes, solver, collected, printed)
+    return _decide(program, sizes, solver, collected, printed, options.explain)
 
 
 def _decide(
-    program: Program, sizes: Sizes, solver: Solver, collected: Collected, printed: tuple[str, ...]
+    program: Program, sizes: Sizes, solver: Solver, collected: Collected, printed: tuple[str, ...], explain: bool
 ) -> SpecReport:
     obligations = collected.obligations
     pending = [one for one in obligations if one.violation != FALSE]
@@ -66,6 +68,8 @@ def _decide(
     findings: list[Finding] = []
     refuted = undecided = 0
     used = set(together.core)
+    if together.status != "unsat" and not explain:
+        return SpecReport(program.name, "refuted" if together.status == "sat" else "undecided", printed)
     if together.status != "unsat":
         results: dict[tuple[Formula, str | None], Found | GaveUp | None] = {}
         for one in pending:

@@ -34,7 +34,8 @@ def publication_obligations(
     if updated is None:
         return
     after = [publish for publish in trace.publishes if publish.order > updated]
-    where = step.origin.span if step.stated else weights.span
+    update = next(read for read in trace.reads if read.what == "update" and read.order == updated)
+    where = update.origin.span if step.stated else weights.span
     layout = weights.params
     code = "FW01" if layout.materialized is not None else "SC04"
 

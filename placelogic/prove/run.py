@@ -107,6 +107,9 @@ class Run:
 
         After the loop the fresh part of turn `last` has had A applied once (inside G), the one
         before once more, and so on: right for every M only where once more changes nothing."""
+        if _only_adds(loop):
+            runs = test(">=", turns, ONE)
+            return self._body(loop, before, self.group.fresh(subset), _Reached(runs, runs), turns)
         once, many = test("=", turns, ONE), test(">=", turns, const(2))
         # With a single turn the body runs as written; what reads inside it is valid only then.
         reached = _Reached(once, test(">=", turns, ONE))
@@ -234,6 +237,18 @@ class Run:
         if self._listening:
             terms = {term.name: tuple(value.get(term.name, ())) for term in self.group.program.work.losses}
             self.trace.reads.append(Read(what, terms, when, times, self._order, origin))
+
+
+def _only_adds(loop: Loop) -> bool:
+    """Whether a turn ends with adding to a buffer, once each: then every turn adds alike, and A is nothing.
+
+    Under cut gradients a turn may clash with what an earlier one left; that never happens here, as
+    all turns leave the same kinds."""
+    kinds = [type(op) for op in loop.body]
+    if Accumulate not in kinds:
+        return False
+    after = loop.body[kinds.index(Accumulate) :]
+    return all(isinstance(op, Accumulate) and not op.replace for op in after)
 
 
 def _indicator(reached: Formula, sizes: Sizes, loop: Loop) -> Ratio:

@@ -62,7 +62,7 @@ def _factor(
     for term in terms:
         if not holds(term.when, env):
             continue
-        if any(kind.mixed and holds(kind.ruined, env) for kind in term.kinds):
+        if holds(term.unknown, env) or any(kind.mixed and holds(kind.ruined, env) for kind in term.kinds):
             return None
         met = True
         for place, index in enumerate(matter):

@@ -22,8 +22,8 @@ from placelogic.program.program import (
     Refresh,
     Weights,
 )
-from placelogic.prove.formula import TRUE, Formula, both, test
-from placelogic.prove.kinds import Kind, spoil
+from placelogic.prove.formula import FALSE, TRUE, Formula, both, either, test
+from placelogic.prove.kinds import Kind
 from placelogic.prove.ratio import ONE, Ratio, var
 from placelogic.prove.sizes import PER_ITEM, Sizes
 
@@ -34,13 +34,15 @@ TURN = "m."
 @dataclass(frozen=True, slots=True)
 class Term:
     """`kinds`: one per axis, in mesh order. `when`: on the micro-batch and on M. `counted`: axes
-    along which copies were added up. `repeats`: a loop applied a factor to it once more."""
+    along which copies were added up. `repeats`: a loop transformed it once more. `unknown`: the
+    sizes at which a loop transformed it so often that its scale is not followed any further."""
 
     scale: Ratio
     kinds: tuple[Kind, ...]
     when: Formula = TRUE
     counted: tuple[str, ...] = ()
     repeats: bool = False
+    unknown: Formula = FALSE
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,12 +140,11 @@ def mark(buffers: Buffers) -> Buffers:
 
 
 def unstable(turn: Buffers, next_turn: Buffers) -> Buffers:
-    """Terms after many turns: as after `turn` where one more turn changes nothing, else ruined."""
-    fault = "is transformed again in every turn"
+    """Terms after many turns: as after `turn` where one more turn changes nothing, else unknown."""
 
     def change(t: Term, n: Term | None) -> Term:
         moved = TRUE if n is None or n.kinds != t.kinds else test("distinct", t.scale, n.scale)
-        return replace(t, kinds=(spoil(t.kinds[0], moved, fault), *t.kinds[1:]), repeats=True)
+        return replace(t, unknown=either(t.unknown, moved), repeats=True)
 
     out: Buffers = {}
     for buffer, value in turn.items():

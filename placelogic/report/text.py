@@ -30,6 +30,9 @@ EXCERPT_WIDTH = 120
 
 _ROWS_SHOWN = 8
 
+_TOLD_AT_THE_END = ("NT02",)
+"""Notes that the closing lines give once for all specs: nothing is stated."""
+
 _CLASSES: dict[FaultClass, str] = {
     "wrong": "wrong values",
     "scale": "scale only; Adam hides it until clipping",
@@ -61,8 +64,15 @@ def render(report: Report, look: Look = Look()) -> str:
 
 def file_lines(file: FileReport, look: Look) -> list[Line]:
     """Every spec of the file; only those that fail when quiet."""
-    shown = [spec for spec in file.specs if not look.quiet or exit_code(spec) != 0]
-    return [line for spec in shown for line in _spec(file, spec, look)]
+    lines: list[Line] = []
+    told: list[Finding] = []
+    for spec in file.specs:
+        if look.quiet and exit_code(spec) == 0:
+            continue
+        lines += _spec(file, spec, [finding for finding in spec.findings if finding not in told], look)
+        # What is wrong with the file itself is a finding of every spec in it.
+        told += [finding for finding in spec.findings if spec.verdict == "error"]
+    return lines
 
 
 def closing_lines(report: Report, look: Look) -> list[Line]:
@@ -108,17 +118,18 @@ def finding_lines(file: FileReport, finding: Finding, look: Look) -> list[Line]:
         lines += _note(gutter, "class", _CLASSES[finding.fault], look)
     if finding.fix:
         lines += _note(gutter, "fix (verified)", finding.fix, look)
-    if finding.help:
+    elif finding.help:
         lines += _note(gutter, "help", finding.help, look)
     return lines
 
 
-def _spec(file: FileReport, spec: SpecReport, look: Look) -> list[Line]:
+def _spec(file: FileReport, spec: SpecReport, findings: list[Finding], look: Look) -> list[Line]:
     lines: list[Line] = []
     brief: list[Finding] = []
-    for finding in spec.findings:
+    for finding in findings:
         if finding.severity == "note":
-            brief.append(finding)
+            if finding.code not in _TOLD_AT_THE_END:
+                brief.append(finding)
             continue
         lines += [(), *finding_lines(file, finding, look), ()]
     blocks = bool(lines)
@@ -209,7 +220,7 @@ def _counterexample(gutter: int, example: Counterexample, look: Look) -> list[Li
 def _device(coordinates: Mapping[str, int], sizes: Mapping[str, int]) -> str:
     """The coordinates that tell devices apart: along axes of size one there is nothing to tell."""
     told = {axis: at for axis, at in coordinates.items() if sizes.get(axis, 2) > 1} or coordinates
-    return " ".join(f"{axis}={at}" for axis, at in told.items()) or "the device"
+    return " ".join(f"{axis}={at}" for axis, at in told.items()) or "every device"
 
 
 def _note(gutter: int, name: str, text: str, look: Look) -> list[Line]:

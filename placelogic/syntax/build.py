@@ -56,7 +56,8 @@ class Builder(BuilderBase):
         return ast.ImportStmt(path[1:-1], span)
 
     def build_file(self, span: Span, *statements) -> ast.File:
-        return ast.File(self._path, statements, span)
+        whole = statements[0].span.to(statements[-1].span) if statements else span
+        return ast.File(self._path, statements, whole)
 
     # --- work, and how the code divides and combines ---
 

@@ -10,7 +10,7 @@ name; PL117 a named argument before an unnamed one; PL118 micro-batch 0.
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 
 from lark import Token
@@ -26,7 +26,7 @@ _LISTS = {"place", "weights", "precision", "model", "stages"}
 _OPENS = {"LPAR": "RPAR", "LBRACE": "RBRACE"}
 
 
-def mistake(found: Token, accepted: Set[str], before: Sequence[Token], known: Language, path: str) -> Problem:
+def mistake(found: Token, accepted: Collection[str], before: Sequence[Token], known: Language, path: str) -> Problem:
     """Explains why `found` (type `$END` at the end) cannot follow `before`, where only `accepted` could."""
     last = before[-1] if before else None
     opened = _open(before)
@@ -47,12 +47,12 @@ def mistake(found: Token, accepted: Set[str], before: Sequence[Token], known: La
         return problem
     after = f" after `{last}`" if last is not None and last.type != "_NL" else ""
     message = f"expected {expected(accepted, last, known)}{after}, found {_shown(found)}"
-    if near is None and {"COMMA", "RBRACE", "_NL"} <= accepted and _leaders(before)[-1] in _LISTS:
+    if near is None and {"COMMA", "RBRACE", "_NL"} <= set(accepted) and _leaders(before)[-1] in _LISTS:
         near = "entries are separated by commas or new lines"
     return Problem("PL101", message, where, near or example(_leaders(before)))
 
 
-def _misread(accepted: Set[str], before: Sequence[Token], known: Language, path: str) -> Problem | None:
+def _misread(accepted: Collection[str], before: Sequence[Token], known: Language, path: str) -> Problem | None:
     """What stands just before was taken for something that it was not meant to be."""
     if len(before) < 2:
         return None
@@ -84,7 +84,7 @@ def _comma(found: Token, before: Sequence[Token], path: str) -> Problem | None:
     return None
 
 
-def _bracket(found: Token, accepted: Set[str], opened: Sequence[Token], path: str) -> Problem | None:
+def _bracket(found: Token, accepted: Collection[str], opened: Sequence[Token], path: str) -> Problem | None:
     inner = opened[-1] if opened else None
     if found.type in _OPENS.values() and (inner is None or _OPENS[inner.type] != found.type):
         if inner is None or inner.type == "LBRACE":

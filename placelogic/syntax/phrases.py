@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Collection, Iterable, Sequence
 
 from lark import Token
 
@@ -72,7 +72,7 @@ _SIGNS = {
 }  # fmt: skip
 
 
-def expected(accepted: Set[str], last: Token | None, known: Language) -> str:
+def expected(accepted: Collection[str], last: Token | None, known: Language) -> str:
     """`accepted` in a person's words: `` `over` or `,` ``."""
     left, parts = set(accepted), []
     # A size or a product may always go on; that is no news unless nothing else can follow.
@@ -94,7 +94,7 @@ def expected(accepted: Set[str], last: Token | None, known: Language) -> str:
     return _either(parts) if parts else "something else"
 
 
-def nearest(found: Token, accepted: Set[str], known: Language) -> str | None:
+def nearest(found: Token, accepted: Collection[str], known: Language) -> str | None:
     """A hint with the keyword that was probably meant, or None."""
     words = [known.fixed[name] for name in accepted if name in known.fixed and len(known.fixed[name]) > 1]
     exact = [word for word in words if word.lower() == found.lower()]

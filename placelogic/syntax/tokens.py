@@ -51,7 +51,5 @@ def tokens(text: str, language: Language, accepted: Callable[[], Container[str]]
         if kind != "_NL" or (depth == 0 and last not in _CONTINUES):
             depth += (kind == "LPAR") - (kind == "RPAR")
             last = kind
-            yield Token(
-                kind, value, position, line, position - line_start + 1, line + lines, end - end_start + 1, end
-            )
+            yield Token(kind, value, position, line, position - line_start + 1, line + lines, end - end_start + 1, end)
         position, line, line_start = end, line + lines, end_start

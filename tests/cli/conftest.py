@@ -6,10 +6,8 @@ test_real.py run the real thing.
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -19,6 +17,7 @@ from placelogic.program.program import Atom, Expectation, Let, Mesh, Program, Wo
 from placelogic.report.diagnostic import Counterexample, DeviceRow, Finding, Obligations, SpecReport
 from placelogic.source import Span
 from placelogic.syntax.ast import File, StrategyDef
+from placelogic.syntax.parse import normalised
 
 
 @dataclass(frozen=True)
@@ -112,6 +111,7 @@ def prove(program: Program, options: Options) -> SpecReport:
 
 
 def format_text(text: str, path: str) -> str:
+    text = normalised(text)
     parse(text, path)
     return "".join(f"{line.strip()}\n" for line in text.split("\n") if line.strip())
 
@@ -126,26 +126,13 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def behind(monkeypatch: pytest.MonkeyPatch) -> None:
     """Put the stand-in in the place of parser, elaborator and prover."""
-
-    def read_source(path: str) -> str:
-        try:
-            with open(path, encoding="utf-8") as file:
-                return file.read()
-        except OSError as error:
-            raise SpecError(
-                Problem("PL001", f"cannot read `{path}`: {error.strerror}", Span(path, 1, 1, 1, 1))
-            ) from None
-
-    homes = {
-        "placelogic.syntax.read": {"read_source": read_source},
-        "placelogic.syntax.parse": {"parse": parse},
-        "placelogic.syntax.format": {"format_text": format_text},
-        "placelogic.elaborate": {"elaborate_file": elaborate_file, "ElaboratedSpec": FakeSpec},
-        "placelogic.elaborate.derive": {"derive": lambda program, stated: program},
-        "placelogic.elaborate.show": {"show": lambda program: f"spec {program.name} {{\n}}\n"},
-        "placelogic.prove": {"Options": Options, "prove": prove},
-    }
-    for name, contents in homes.items():
-        module = ModuleType(name)
-        vars(module).update(contents)
-        monkeypatch.setitem(sys.modules, name, module)
+    for name, value in {
+        "placelogic.syntax.parse.parse": parse,
+        "placelogic.syntax.format.format_text": format_text,
+        "placelogic.elaborate.elaborate_file": elaborate_file,
+        "placelogic.elaborate.derive.derive": lambda program, stated: program,
+        "placelogic.elaborate.show.show": lambda program: f"spec {program.name} {{\n}}\n",
+        "placelogic.prove.Options": Options,
+        "placelogic.prove.prove": prove,
+    }.items():
+        monkeypatch.setattr(name, value)

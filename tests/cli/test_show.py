@@ -36,7 +36,7 @@ def test_one_spec(file: str, capsys: pytest.CaptureFixture[str]) -> None:
 def test_an_unknown_spec(file: str, name: str, hint: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", file, "--spec", name]) == 2
     err = capsys.readouterr().err
-    assert f"error[PL026]: there is no spec `{name}` in this file\n" in err
+    assert f"error[PL014]: there is no spec `{name}` in this file\n" in err
     assert f"= help: {hint}\n" in err
 
 

@@ -11,6 +11,7 @@ import placelogic
 
 HERE = Path(__file__).parent
 EXPECT = re.compile(r"^\s*expect .*$\n?", re.MULTILINE)
+BLOCK = re.compile(r"^(?=spec \w+ \{)", re.MULTILINE)
 SPEC = re.compile(r"^spec (\w+)", re.MULTILINE)
 
 
@@ -54,6 +55,14 @@ def said(specs: list[dict[str, Any]]) -> str:
 
 def errors(spec: dict[str, Any]) -> list[dict[str, Any]]:
     return [finding for finding in spec["findings"] if finding["severity"] == "error"]
+
+
+def alone(folder: str, stem: str, name: str) -> str:
+    """The text of one spec of a file, with the declarations it shares and without its expectations."""
+    text = (HERE / folder / f"{stem}.place").read_text()
+    shared, *blocks = BLOCK.split(text)
+    mine = [block for block in blocks if block.startswith(f"spec {name} {{")]
+    return without_expectations(shared + "".join(mine))
 
 
 def without_expectations(text: str) -> str:

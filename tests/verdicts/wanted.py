@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
@@ -11,7 +11,7 @@ class Want:
     """`mesh`: the sizes of the smallest counterexample that are not 1. `microbatches`: its M.
     `applies`: what some device applies, where one device applies `single`. `fault`: the class.
     `codes`: the first code is one of these. `absent`: codes that must not be reported.
-    `says`: words that one of the findings must contain."""
+    `says`: words that one of the findings must contain. `counts`: token counts that it must show."""
 
     mesh: Mapping[str, int] | None = None
     microbatches: int | None = None
@@ -21,7 +21,7 @@ class Want:
     codes: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
     says: str | None = None
-    counts: tuple[int, ...] = field(default=())
+    counts: tuple[str, ...] = ()
 
 
 WANTED: dict[tuple[str, str], Want] = {
@@ -32,9 +32,9 @@ WANTED: dict[tuple[str, str], Want] = {
     ("experts", "summed_and_never_divided"): Want(mesh={"ep": 2}, applies="2 g", fault="scale", absent=("SC01",)),
     ("experts", "reduced_over_all_of_dp"): Want(mesh={"ep": 2}),
     ("experts", "tokens_not_split"): Want(mesh={"ep": 2}, applies="2 g", fault="scale", codes=("GI02", "GI03")),
-    ("denominators", "mean_of_means"): Want(mesh={"dp": 2}, counts=(1, 2)),
+    ("denominators", "mean_of_means"): Want(mesh={"dp": 2}, counts=("1 token", "2 tokens")),
     ("denominators", "microbatches_summed"): Want(mesh={}, microbatches=2, applies="2 g", fault="scale"),
-    ("denominators", "sum_never_divided"): Want(mesh={}, fault="scale", counts=(2,)),
+    ("denominators", "sum_never_divided"): Want(mesh={}, fault="scale", applies="2 g"),
     ("microbatch_loops", "replaced"): Want(mesh={}, microbatches=2),
     ("microbatch_loops", "last_comes_late"): Want(mesh={"dp": 2}),
     ("microbatch_loops", "buffer_summed_again"): Want(mesh={"dp": 2}, microbatches=2),
@@ -56,7 +56,7 @@ WANTED: dict[tuple[str, str], Want] = {
     ("language_work", "everyone_reads_the_same"): Want(mesh={"dp": 2}),
     ("language_work", "group_reads_different"): Want(mesh={"tp": 2}),
     ("language_sync", "sync_sum"): Want(applies="2 g", fault="scale"),
-    ("language_sync", "divided_by_all_tokens_twice"): Want(mesh={}, applies="1/2 g", fault="scale"),
+    ("language_sync", "divided_by_all_tokens_twice"): Want(mesh={}, applies="(1/2) g", fault="scale"),
     ("language_steps", "hook_buffer"): Want(mesh={"dp": 2}),
     ("language_steps", "scattered_only"): Want(mesh={"dp": 2}),
     ("language_start", "norms_start_different"): Want(mesh={"tp": 2}),
