@@ -46,12 +46,17 @@ def _roles(draft: Draft, random: Random) -> None:
         pair = random.sample(axes, 2)
         axes = [axis for axis in axes if axis not in pair]
         product = " * ".join(pair)
-        if random.random() < 0.5:
+        if random.random() < 0.15:
+            draft.roles[", ".join(pair)] = "zero3"
+            draft.uses.append(f"hsdp(shard = {pair[0]}, replicate = {pair[1]})")
+            product = ""
+        elif random.random() < 0.5:
             draft.views.append(f"axis ab = {product}")
             product = "ab"
         elif random.random() < 0.3:
             product = ", ".join(pair)
-        _data(draft, product, random)
+        if product:
+            _data(draft, product, random)
     stages = False
     for axis in axes:
         kinds = ["data"] * 6 + ["tensor"] * 3 + ["whole"] * 2 + ["context", "expert"]
@@ -78,7 +83,8 @@ def _data(draft: Draft, axes: str, random: Random) -> None:
     modes = [f"{mode} on {dim}" if dim and mode != "replicated" else mode for mode in _MODES[stage]]
     if stage == "zero1" and random.random() < 0.15:
         modes[1] = "sharded offloaded"
-    draft.places.append(Place("*", axes, dict(zip(("params", "optimizer", "gradients"), modes))))
+    named = dict(zip(("params", "optimizer", "gradients"), modes))
+    draft.places.append(Place("*", axes, named, letters=random.random() < 0.2))
 
 
 def _dim(draft: Draft, random: Random) -> str:
@@ -175,6 +181,8 @@ def _tie(draft: Draft, random: Random) -> None:
 
 def _sizes(draft: Draft, random: Random) -> None:
     draft.microbatches = random.random() < 0.55
+    if not draft.microbatches and random.random() < 0.15:
+        draft.lines.append(random.choice(["microbatches 2", "gradient_accumulation 3", "let M = 2\nmicrobatches M"]))
     roll = random.random()
     if roll < 0.1:
         axis = draft.axis(random)

@@ -37,11 +37,24 @@ class Place:
     target: str
     axes: str
     modes: dict[str, str]
+    letters: bool = False
+    """Written as a tuple, the states left out being R."""
 
     def text(self) -> str:
         over = f" over {self.axes}" if self.axes else ""
+        if self.letters:
+            return f"place {self.target}{over} = ({', '.join(_letter(self.modes.get(state)) for state in STATES)})"
         entries = ", ".join(f"{state} {mode}" for state, mode in self.modes.items())
         return f"place {self.target}{over} {{ {entries} }}"
+
+
+def _letter(mode: str | None) -> str:
+    """`sharded on flat` as `S(flat)`, `sharded offloaded` as `O(S)`."""
+    words = (mode or "replicated").split()
+    letter = {"replicated": "R", "sharded": "S", "gathered": "S*", "materialized": "M", "offloaded": "O"}[words[0]]
+    if "on" in words:
+        letter += f"({words[words.index('on') + 1]})"
+    return f"O({letter})" if words[-1] == "offloaded" and len(words) > 1 else letter
 
 
 @dataclass(slots=True)
@@ -114,4 +127,5 @@ class Draft:
     def split_atoms(self) -> list[str]:
         """The axes whose devices have other work (as far as the draft says it itself)."""
         words = " ".join([*self.splits, *(use for use in self.uses if not use.startswith(("tensor", "sequence", "pipe")))])
-        return [atom for atom in self.atoms if atom in words.replace("(", " ").replace(")", " ").replace(",", " ").split()]
+        found = words.translate(str.maketrans("(),=", "    ")).split()
+        return [atom for atom in self.atoms if atom in found or "ab" in found and any(atom in view.split() for view in self.views)]
