@@ -26,7 +26,7 @@ Codes of the problems found here (PL0 files, PL2 names, PL3 meaning, PL4 arithme
     PL312  stages over a product              PL313  stages over an axis that splits the work
     PL314  an axis twice in one list          PL315  activations cut along another dimension than the work
     PL316  weights without that dimension     PL317  reshard_after_forward over axes without a gather
-    PL318  a parameter that nothing uses
+    PL318  a parameter that nothing uses      PL319  a cut over the axis of one's own stages
     PL320  sync over a product with a routed factor             PL321  sync by none over a routed axis
     PL322  equally specific statements differ                   PL323  a step, and sync or scale lines as specific
     PL324  frozen weights named               PL325  `tokens` where it is not one number
