@@ -36,7 +36,7 @@ Codes of the problems found here (PL0 files, PL2 names, PL3 meaning, PL4 arithme
     PL336  refresh without a master copy      PL337  host moves with nothing on the host
     PL338  optimizer on the host, gradients not moved           PL339  gradients on the host, optimizer not
     PL340  a root over a product of open sizes                  PL341  a broadcast among several init lines
-    PL342  the start said to be both the same and different
+    PL342  the start said to be both the same and different     PL343  the fresh gradient or the buffer?
     PL350  a size given by an axis            PL390  budgets and claims
 
     PL400  a size that is no positive whole number              PL401  division by zero
