@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from math import prod
 
 from placelogic.program.program import GatherParams, Loop, Op, Program
 from placelogic.simulate import compare, events
@@ -17,7 +18,7 @@ from placelogic.simulate.optimizer import stepped
 from placelogic.simulate.outcome import Difference, GroupStop, Outcome, Stop
 from placelogic.simulate.state import State
 from placelogic.simulate.update import update
-from placelogic.simulate.work import Counts, Work
+from placelogic.simulate.work import Counts, Work, check_size
 
 
 class Machine:
@@ -32,6 +33,7 @@ class Machine:
         per_item: int,
     ) -> None:
         self.program = program
+        check_size(prod(sizes[axis] for axis in program.mesh.axes))
         self.grid = Grid(program.mesh.axes, sizes)
         self.work = Work(program, self.grid, quantities, counts, per_item)
         self.model = Model(self.work)
