@@ -108,12 +108,7 @@ class Machine:
         """What every device's model reads from all parameters together."""
         total = [0] * self.grid.count
         for group in self.groups:
-            state = self.states[group.number]
-            try:
-                seen = read_devices(group, state.theta)
-            except GroupStop as stop:
-                group.stop = group.stop or str(stop)
-                seen = [read_single({group.number: state.single}, [group])] * self.grid.count
+            seen = read_devices(group, self.states[group.number].theta)
             total = [t + v for t, v in zip(total, seen)]
         return [t % PRIME for t in total]
 
