@@ -27,6 +27,7 @@ def forward_obligations(program: Program, facts: Facts, sizes: Sizes) -> Iterato
                     stated=False,
                     message=f"a device cannot compute with `{weights.name}`: {fact.because}",
                     label=f"only a shard is there along {axis}",
+                    shown=("shard {i} of the parameters", "all parameters"),
                     help="use `gathered` (S*) for params, which gathers them before use",
                 )
         origin = weights.params.materialized
@@ -56,6 +57,7 @@ def forward_obligations(program: Program, facts: Facts, sizes: Sizes) -> Iterato
             stated=True,
             message=f"devices along {feed.axis} share one computation, but are fed different samples",
             label=f"{feed.axis} does not split the work",
+            shown=("samples {i}", "one batch"),
             help=f"feed the same samples along {feed.axis}, or say what it splits (`batch over {feed.axis}`)",
             fault="nonuniform",
         )
@@ -99,6 +101,7 @@ def skip_obligations(program: Program, traces: Mapping[str, Trace], sizes: Sizes
                 stated=True,
                 message=f"devices along {axis} may decide differently whether to skip the step",
                 label=f"{axis} is left out, and devices along it see different gradients",
+                shown=("decides from gradients {i}", "one decision"),
                 help=f"add {axis} to the axes of `skip on overflow over ...`",
                 fault="nonuniform",
             )
