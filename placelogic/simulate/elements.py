@@ -24,7 +24,7 @@ Rules = tuple[Axes, ...]
 Sizes = tuple[tuple[str, int], ...]
 
 _TENSOR_ORDERS = ((0, 1, 2), (2, 0, 1), (1, 2, 0), (0, 2, 1), (2, 1, 0), (1, 0, 2))
-_MULTIPLIERS = (4, 5, 7, 8, 2, 1)
+_MULTIPLIERS = (4, 5, 7, 8)
 _LENGTHS = (9, 13, 10, 11, 17, 25, 14, 19, 29, 37, 41, 12, 15, 16)
 _TENSOR_LENGTHS = (3, 5, 7, 9, 4, 6, 8, 10, 11, 13, 17)
 

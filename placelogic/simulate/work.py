@@ -35,6 +35,12 @@ MAX_TURNS = 400_000
 """Devices times micro-batches; beyond this a simulation takes minutes."""
 
 
+def check_size(turns: int) -> None:
+    """Raises SimulationTooLarge."""
+    if turns > MAX_TURNS:
+        raise SimulationTooLarge(f"{turns} backward passes in one step are too many to simulate one by one")
+
+
 class Work:
     """The data of one job on one mesh."""
 
@@ -51,8 +57,7 @@ class Work:
         if turns.denominator != 1 or turns < 1:
             raise ValueError(f"{turns} micro-batches")
         self.microbatches = int(turns)
-        if grid.count * self.microbatches > MAX_TURNS:
-            raise SimulationTooLarge(f"{grid.count} devices times {self.microbatches} micro-batches")
+        check_size(grid.count * self.microbatches)
         self.split = program.work.split_axes
         fed = {feed.axis: feed.kind for feed in program.work.feeds}
         own = [a for a in self.split if fed.get(a) != "same"]
