@@ -184,7 +184,7 @@ def replica_obligations(
             code="SC01",
             weights=weights.name,
             axes=(axis,),
-            violation=both(either(*unequal), negate(owners)),
+            violation=both(within_loop(either(*unequal), sizes), negate(owners)),
             span=updates[-1].origin.span if updates and updates[-1].origin.stated else _where(step, weights),
             stated=stated,
             message=f"copies of `{weights.name}` along {axis} apply different updates and drift apart",

@@ -9,6 +9,7 @@ from placelogic.program.program import Axes, Program, Skip, Weights
 from placelogic.prove.formula import FALSE, TRUE, Formula, at_least, both, either
 from placelogic.prove.obligations import Obligation
 from placelogic.prove.sizes import Sizes
+from placelogic.prove.state import within_loop
 from placelogic.prove.values import Read, Trace, members
 
 
@@ -122,4 +123,4 @@ def _sees_other(weights: Weights, read: Read, index: int, axis: str, sizes: Size
     if uses is not None and uses.axis == axis:  # the stages between hold nothing of it
         ends = uses.first and uses.last and not uses.vee
         out.append(at_least(size, 3 if ends else 2))
-    return either(*out)
+    return within_loop(either(*out), sizes)

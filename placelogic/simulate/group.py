@@ -87,7 +87,10 @@ class Group:
         self.routed_room = {a: self.params_rule[a] for a in self.routed}
         cut_activations = [a for cut in w.activations.cuts if cut.letter == "S" for a in cut.axes]
         self.parts = tuple(
-            a for a in grid.axes if a in cut_activations and a not in self.split and a not in self.own_room
+            a
+            for a in grid.axes
+            # Along the stages of these weights each use is computed whole, where it is.
+            if a in cut_activations and a not in self.split and a not in self.own_room and a != self.uses_axis
         )
         self.computed_local = self.local(self.own_room.values())
         # Along these every device of a group computes the very same thing.

@@ -153,15 +153,13 @@ class Machine:
                     del running[number]
             if not waiting:
                 return
-            clipping = [by_number[n] for n, event in waiting.items() if event.kind == "clip"]
-            if clipping:
-                self._clip(clipping, runners, squares)
-            else:
-                for number, event in waiting.items():
-                    self._decide(step, by_number[number], event)
-            done = [n for n, event in waiting.items() if (event.kind == "clip") == bool(clipping)]
-            for number in done:
-                del waiting[number]
+            # Clipping is one event: it waits until every group that clips has come to it.
+            deciding = [n for n, event in waiting.items() if event.kind != "clip"]
+            for number in deciding:
+                self._decide(step, by_number[number], waiting.pop(number))
+            if not deciding:
+                self._clip([by_number[n] for n in waiting], runners, squares)
+                waiting.clear()
 
     def _clip(self, clipping: list[Runner], runners: list[Runner], squares: dict[int, int]) -> None:
         if self.program.clip is None:

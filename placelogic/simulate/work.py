@@ -73,11 +73,10 @@ class Work:
         if strange:
             self.foreign = [tuple((a, grid.coordinate[a][x]) for a in strange) for x in range(grid.count)]
         self.total = [self._total(term) for term in self.terms]
-        self.env[TOKENS] = Fraction(self.total[0] if self.total else 0)
 
-    def value(self, expr: Expr) -> Fraction:
-        """Raises ZeroDivisionError and KeyError."""
-        return evaluate(expr, self.env)
+    def value(self, expr: Expr, term: int = 0) -> Fraction:
+        """`tokens` in it are those of one loss term. Raises ZeroDivisionError and KeyError."""
+        return evaluate(expr, {**self.env, TOKENS: Fraction(self.total[term])})
 
     def item(self, term: LossTerm, share: int, turn: int) -> Item:
         at = self.grid.coordinates(share, self.split)
