@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from placelogic.files import Found, find, whole
 from placelogic.problem import Problem, SpecError
@@ -23,13 +23,15 @@ TEXT = "<text>"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """`at` fixes sizes by name. `rlimit` (solver steps) and `timeout` (seconds, wall clock) bound the
-    work on one spec; None leaves the solver's own limits."""
+    """`at` fixes sizes by name. `rlimit` (solver steps) and `timeout` (seconds, wall clock) bound one
+    query to the solver; None leaves its own limits. `fixes`: look for an edit that mends a refuted
+    spec, for those not meant to be refuted ("wanted"), for all ("always"), or never (None)."""
 
     at: Mapping[str, int] = field(default_factory=dict)
     require_stated: bool = False
     rlimit: int | None = None
     timeout: float | None = None
+    fixes: Literal["always", "wanted"] | None = "wanted"
 
     def __post_init__(self) -> None:
         for name, size in self.at.items():
@@ -62,15 +64,27 @@ def check(
     return Report(tuple(check_files(find([path]), settings)))
 
 
-def check_files(found: tuple[Found, ...], settings: Settings) -> Iterator[FileReport]:
-    """One report per file, as they are done."""
+def check_files(found: Sequence[Found], settings: Settings) -> Iterator[FileReport]:
+    """One report per file, as they are done. Libraries alone are nothing to check, which is no pass:
+    then an error comes last."""
+    specs = False
     for one in found:
-        yield check_found(one, settings)
+        report = check_found(one, settings)
+        specs = specs or not report.library
+        yield report
+    if found and not specs:
+        count = f"{len(found)} libraries" if len(found) > 1 else "a library"
+        path = os.path.dirname(found[-1].path)
+        message = f"there is nothing to check: {count}, and no spec"
+        yield failed(path, "", SpecError(Problem("PL015", message, whole(path), "name a file or folder with specs")))
 
 
 def check_found(found: Found, settings: Settings) -> FileReport:
+    """Check what was found, or tell why there is nothing to read."""
     if found.problem is not None:
         return failed(found.path, "", SpecError(found.problem))
+    if found.data is not None:
+        return check_bytes(found.data, found.path, settings)
     return check_file(found.path, settings, library=found.in_folder)
 
 
@@ -83,6 +97,17 @@ def check_file(path: str, settings: Settings = Settings(), *, library: bool = Fa
     except Exception as error:
         return failed(path, "", error)
     return check_text(text, path, settings, library=library)
+
+
+def check_bytes(data: bytes, path: str, settings: Settings) -> FileReport:
+    """Check what came without a file."""
+    try:
+        from placelogic.syntax.read import decode
+
+        text = decode(data, path)
+    except Exception as error:
+        return failed(path, "", error)
+    return check_text(text, path, settings)
 
 
 def check_text(text: str, path: str, settings: Settings = Settings(), *, library: bool = False) -> FileReport:
@@ -99,7 +124,18 @@ def check_text(text: str, path: str, settings: Settings = Settings(), *, library
     except Exception as error:
         return failed(path, text, error)
     reports = tuple(_check_spec(spec, _Place.of(spec, file, text), settings) for spec in specs)
+    if settings.fixes:
+        reports = tuple(_with_fixes(report, file, text, settings) for report in reports)
     return FileReport(path, reports, text, _sources(path, reports))
+
+
+def _with_fixes(report: SpecReport, file: File, text: str, settings: Settings) -> SpecReport:
+    """A refuted spec with a fix where one edit mends it; one that is meant to be refuted is left alone."""
+    if report.verdict != "refuted" or (report.expected and settings.fixes != "always"):
+        return report
+    from placelogic.mend.attach import with_fixes
+
+    return with_fixes(report, file, text, settings.at)
 
 
 def is_library(file: File) -> bool:
@@ -114,7 +150,7 @@ def complete(spec: ElaboratedSpec) -> Program:
     """The program of a spec with its derived step. Raises SpecError."""
     from placelogic.elaborate.derive import derive
 
-    if spec.problems or spec.program is None:
+    if spec.program is None or spec.stated is None:
         raise SpecError(*spec.problems)
     return derive(spec.program, spec.stated)
 
@@ -180,9 +216,12 @@ def _check_spec(spec: ElaboratedSpec, place: _Place, settings: Settings) -> Spec
 def _prove(program: Program, settings: Settings) -> SpecReport:
     from placelogic.prove import Options, prove
 
-    limits = {"rlimit": settings.rlimit, "timeout_s": settings.timeout}
-    given = {name: limit for name, limit in limits.items() if limit is not None}
-    return prove(program, Options(require_stated=settings.require_stated, **given))
+    options = Options(require_stated=settings.require_stated)
+    if settings.rlimit is not None:
+        options = replace(options, rlimit=settings.rlimit)
+    if settings.timeout is not None:
+        options = replace(options, timeout_s=settings.timeout)
+    return prove(program, options)
 
 
 def _nothing_stated(place: Span) -> Finding:

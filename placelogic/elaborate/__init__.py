@@ -21,11 +21,12 @@ Codes of the problems found here (PL0 files, PL2 names, PL3 meaning, PL4 arithme
     PL302  definitions in a circle            PL303  expansion too deep or too long
     PL304  an argument of the wrong sort      PL305  no mesh
     PL306  no weights                         PL307  weights without a size
-    PL308  a property or entry twice          PL309  a whole-spec statement twice, differing
+    PL309  a whole-spec statement twice, differing
     PL310  one axis splits two dimensions     PL311  one axis fed same and different samples
     PL312  stages over a product              PL313  stages over an axis that splits the work
     PL314  an axis twice in one list          PL315  activations cut along another dimension than the work
-    PL316  weights without that dimension     PL319  an empty placement
+    PL316  weights without that dimension     PL317  reshard_after_forward over axes without a gather
+    PL318  a parameter that nothing uses
     PL320  sync over a product with a routed factor             PL321  sync by none over a routed axis
     PL322  equally specific statements differ                   PL323  a step, and sync or scale lines as specific
     PL324  frozen weights named               PL325  `tokens` where it is not one number
@@ -35,6 +36,7 @@ Codes of the problems found here (PL0 files, PL2 names, PL3 meaning, PL4 arithme
     PL336  refresh without a master copy      PL337  host moves with nothing on the host
     PL338  optimizer on the host, gradients not moved           PL339  gradients on the host, optimizer not
     PL340  a root over a product of open sizes                  PL341  a broadcast among several init lines
+    PL342  the start said to be both the same and different
     PL350  a size given by an axis            PL390  budgets and claims
 
     PL400  a size that is no positive whole number              PL401  division by zero
@@ -76,9 +78,7 @@ class ElaboratedSpec:
     expectations: tuple[Expectation, ...]
 
 
-def elaborate_file(
-    file: ast.File, fixed: Mapping[str, int] = MappingProxyType({})
-) -> tuple[ElaboratedSpec, ...]:
+def elaborate_file(file: ast.File, fixed: Mapping[str, int] = MappingProxyType({})) -> tuple[ElaboratedSpec, ...]:
     """Every spec of a file, in written order; without `spec` blocks the file is one spec, named
     after the file. `fixed`: sizes given from outside (`--at dp=64`). Never raises for what is
     wrong with the file: that is in `problems`, and what concerns the whole file in every spec's."""
@@ -100,7 +100,9 @@ def elaborate_file(
         body = Reader.of(file.path, mine).statements(spec.body, folder, inner, set(included))
         for scoped in body:
             if isinstance(scoped.statement, ast.SpecDef):
-                mine.add("PL301", "a spec cannot stand inside a spec", scoped.statement.span, "write one after the other")
+                mine.add(
+                    "PL301", "a spec cannot stand inside a spec", scoped.statement.span, "write one after the other"
+                )
         body = [scoped for scoped in body if not isinstance(scoped.statement, ast.SpecDef)]
         result.append(_one(spec.name, spec.span, [*_inside(shared, scope, inner), *body], fixed, mine))
     return tuple(result)
@@ -113,7 +115,7 @@ def spec_name(path: str) -> str:
 
 def _inside(shared: list[Scoped], outer: Scope, inner: Scope) -> list[Scoped]:
     """Shared statements see the definitions of the spec block they end up in."""
-    return [Scoped(s.statement, inner if s.scope is outer else s.scope, s.via) for s in shared]
+    return [Scoped(s.statement, inner if s.scope is outer else s.scope, s.via, s.file) for s in shared]
 
 
 def _check_specs(file: ast.File, shared: list[Scoped], specs: list[ast.SpecDef], log: Log) -> None:
@@ -139,6 +141,6 @@ def _one(name: str, span: Span, statements: list[Scoped], fixed: Mapping[str, in
         # What is not expanded would only be missed again below.
         return ElaboratedSpec(name, span, tuple(log.problems), None, None, expectations(items, None, log))
     program, stated = resolve(name, items, span, fixed, log)
-    if log.problems:
-        return ElaboratedSpec(name, span, tuple(log.problems), None, None, program.expectations)
+    if problems := log.problems or log.doubts:
+        return ElaboratedSpec(name, span, tuple(problems), None, None, program.expectations)
     return ElaboratedSpec(name, span, (), program, stated, program.expectations)

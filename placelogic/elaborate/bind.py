@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 from placelogic.elaborate.log import Log
@@ -126,6 +127,8 @@ def rebuild(node: Any, env: Env, inside: bool, complain: Complain) -> Any:
     """The same syntax with parameters replaced and axes that are `none` left out; None where
     nothing is left of a statement, operation or property. `inside`: it stands in a definition,
     where weights whose size is `none` vanish too."""
+    if isinstance(node, _PLAIN):
+        return node
     match node:
         case ast.AxisRef():
             return _axis_ref(node, env, complain)
@@ -134,20 +137,27 @@ def rebuild(node: Any, env: Env, inside: bool, complain: Complain) -> Any:
         case Compare(op, left, right, span):
             return Compare(op, substitute(left, env), substitute(right, env), span)
         case tuple():
-            parts = (rebuild(part, env, inside, complain) for part in node)
-            return tuple(part for part in parts if part is not None)
-        case Span() | None:
-            return node
-        case _ if not dataclasses.is_dataclass(node):
-            return node
-    changed = {
-        f.name: rebuild(getattr(node, f.name), env, inside, complain)
-        for f in dataclasses.fields(node)
-        if not (f.name == "axis" and node.axis is None)
-    }
-    if "axis" in changed and changed["axis"] is None:
+            parts = [rebuild(part, env, inside, complain) for part in node]
+            same = all(new is old for new, old in zip(parts, node))
+            return node if same else tuple(part for part in parts if part is not None)
+    changed = {}
+    for name in _field_names(type(node)):
+        old = getattr(node, name)
+        new = rebuild(old, env, inside, complain)
+        if new is not old:
+            changed[name] = new
+    if changed.get("axis", node) is None:
         return None
-    return _vanish(_words(dataclasses.replace(node, **changed), env, complain), inside)
+    rebuilt = dataclasses.replace(node, **changed) if changed else node
+    return _vanish(_words(rebuilt, env, complain), inside)
+
+
+_PLAIN = (str, int, Span, type(None))
+
+
+@cache
+def _field_names(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(kind))
 
 
 def _axis_ref(ref: ast.AxisRef, env: Env, complain: Complain) -> ast.AxisRef | None:

@@ -7,13 +7,17 @@ from fractions import Fraction
 
 from placelogic.elaborate.expand import product
 from placelogic.elaborate.log import Item, Log
-from placelogic.elaborate.sizes import Sizes, check_name
+from placelogic.elaborate.sizes import Sizes, check_name, integral
 from placelogic.problem import closest
 from placelogic.program import expr as ex
 from placelogic.program.expr import Compare, Expr, Name, Num
 from placelogic.program.program import Assumption, Atom, Let
 from placelogic.source import NOWHERE, Span
 from placelogic.syntax import ast
+
+MAX_AXES = 60
+MAX_NAMES = 500
+"""More than any spec needs: bounds the time that files from strangers can take."""
 
 MAX_BITS = 256
 """Of a size: bounds the time that exact arithmetic can take."""
@@ -49,11 +53,11 @@ def _declare(sizes: Sizes, items: Sequence[Item]) -> None:
             case ast.MeshStmt(axes):
                 for axis in axes:
                     if _new(sizes, axis.name, "an axis", item, axis.span):
-                        sizes.atoms[axis.name] = Atom(axis.name, axis.size, item.at(axis.span))
+                        sizes.atoms[axis.name] = Atom(axis.name, axis.size and integral(axis.size), item.at(axis.span))
             case ast.LetStmt(lets):
                 for let in lets:
                     if _new(sizes, let.name, "a size", item, let.span):
-                        sizes.lets[let.name] = Let(let.name, let.value, item.at(let.span))
+                        sizes.lets[let.name] = Let(let.name, let.value and integral(let.value), item.at(let.span))
     for item in items:
         match item.statement:
             case ast.MicrobatchesStmt(Name(name), span) if name not in sizes.items:
@@ -64,6 +68,11 @@ def _declare(sizes: Sizes, items: Sequence[Item]) -> None:
 
 def _new(sizes: Sizes, name: str, what: str, item: Item, span: Span) -> bool:
     if not check_name(name, what, item, span, sizes.log):
+        return False
+    axes = [*sizes.atoms, *sizes.views]
+    if len(sizes.items) >= MAX_NAMES or what == "an axis" and len(axes) >= MAX_AXES:
+        sizes.log.once(item, "PL303", f"a spec may have {MAX_AXES} axes and {MAX_NAMES} names for sizes", span,
+                       "no mesh is that large")  # fmt: skip
         return False
     if name in sizes.items:
         sizes.log.at(item, "PL210", f"`{name}` is declared twice", span, "axes and sizes share their names: rename one")

@@ -7,19 +7,20 @@ declares itself (`let`, `axis`) stay inside it: given a value they are substitut
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from placelogic.elaborate.bind import MAX_NODES, bind_arguments, rebuild, too_large
 from placelogic.elaborate.library import Definition, Scope, Scoped
 from placelogic.elaborate.log import Item, Log
 from placelogic.problem import closest
-from placelogic.program.expr import Binary, Expr, Name, names, substitute
+from placelogic.program.expr import Binary, Expr, Name, names, number, substitute
 from placelogic.source import Span
 from placelogic.syntax import ast
 
-MAX_STATEMENTS = 20_000
-"""More than any spec needs; stops definitions that multiply."""
+MAX_STATEMENTS = 2_000
+"""Statements and uses together: more than any spec needs; stops definitions that multiply."""
 
 MAX_DEPTH = 30
 
@@ -35,26 +36,43 @@ _OUTSIDE_ONLY = (
 )
 
 
+class _Env(dict[str, Expr]):
+    """What names stand for inside a definition. `used`: those that were looked up."""
+
+    def __init__(self, values: Mapping[str, Expr]) -> None:
+        super().__init__(values)
+        self.used: set[str] = set()
+
+    def get(self, name: str, default: Any = None) -> Any:
+        self.used.add(name)
+        return super().get(name, default)
+
+
 @dataclass(slots=True)
 class _Expansion:
     log: Log
     taken: set[str]
     items: list[Item] = field(default_factory=list)
     stack: list[Definition] = field(default_factory=list)
-    full: bool = False
+    count: int = 0
+
+    @property
+    def full(self) -> bool:
+        return self.count > MAX_STATEMENTS
+
+    def counts(self, place: Span) -> bool:
+        """Count one more statement or use; False, and logged once, when there are too many."""
+        self.count += 1
+        if self.count == MAX_STATEMENTS + 1:
+            self.log.add("PL303", f"this expands to more than {MAX_STATEMENTS} statements", place,
+                         "use fewer strategies inside strategies")  # fmt: skip
+        return not self.full
 
     def add(self, statement: ast.Statement, use: Span | None, standard: bool) -> None:
-        if len(self.items) >= MAX_STATEMENTS:
-            if not self.full:
-                self.log.add("PL303", f"this expands to more than {MAX_STATEMENTS} statements",
-                             use or statement.span, "use fewer strategies inside strategies")  # fmt: skip
-            self.full = True
-            return
-        self.items.append(Item(statement, use, standard))
+        if self.counts(use or statement.span):
+            self.items.append(Item(statement, use, standard))
 
-    def statement(
-        self, node: ast.Statement, scope: Scope, use: Span | None, standard: bool
-    ) -> None:
+    def statement(self, node: ast.Statement, scope: Scope, use: Span | None, standard: bool) -> None:
         """One statement whose parameters are already replaced."""
         match node:
             case ast.UseStmt(calls):
@@ -78,7 +96,11 @@ class _Expansion:
         """Write out one strategy or model. `use` is the line in the checked file."""
         word = "strategy" if kind is ast.StrategyDef else "model"
         at = span if outer_use is None else outer_use
+        if not self.counts(at):
+            return
         definition = scope.find(name)
+        if definition is None and any(problem.code.startswith("PL02") for problem in self.log.problems):
+            return  # it may be in the file that could not be imported
         if definition is None or not isinstance(definition.node, kind):
             if definition is not None:
                 hint: str | None = f"`{name}` is a {'model' if word == 'strategy' else 'strategy'}: write " + (
@@ -91,7 +113,9 @@ class _Expansion:
             return
         if any(d.node is definition.node for d in self.stack):
             chain = " -> ".join([d.node.name for d in self.stack] + [name])
-            self.log.add("PL302", f"definitions use each other in a circle: {chain}", at, "a definition cannot use itself")
+            self.log.add(
+                "PL302", f"definitions use each other in a circle: {chain}", at, "a definition cannot use itself"
+            )
             return
         if len(self.stack) >= MAX_DEPTH:
             self.log.add("PL303", f"definitions are nested more than {MAX_DEPTH} deep", at, "flatten them")
@@ -105,9 +129,9 @@ class _Expansion:
         self.body(definition, env, use)
         self.stack.pop()
 
-    def body(self, definition: Definition, env: dict[str, Expr], use: Span) -> None:
+    def body(self, definition: Definition, bound: Mapping[str, Expr], use: Span) -> None:
         node = definition.node
-        env = self.locals(node, env, use)
+        env = self.locals(node, bound, use)
 
         def complain(code: str, message: str, span: Span, hint: str | None) -> None:
             self.log.at(Item(node, use), code, message, span, hint)
@@ -121,15 +145,22 @@ class _Expansion:
                 continue
             if isinstance(statement, ast.LetStmt | ast.AxisStmt):
                 continue
-            bound = rebuild(statement, env, True, complain)
-            if bound is not None:
-                self.statement(bound, definition.scope, use, definition.standard)
+            written = rebuild(statement, env, True, complain)
+            if written is not None:
+                self.statement(written, definition.scope, use, definition.standard)
+        in_defaults = {name.name for param in node.params if param.default for name in names(param.default)}
+        for param in node.params:
+            if param.name not in env.used | in_defaults:
+                self.log.doubt(Item(node, use), "PL318", f"`{node.name}` takes `{param.name}` and does nothing with it",
+                               param.span, "use it in the definition, or leave the parameter out")  # fmt: skip
 
-    def locals(self, node: ast.StrategyDef | ast.ModelDef, env: dict[str, Expr], use: Span) -> dict[str, Expr]:
+    def locals(self, node: ast.StrategyDef | ast.ModelDef, bound: Mapping[str, Expr], use: Span) -> _Env:
         """Parameters, and the names that the definition declares for itself, as what they stand for."""
         waiting: dict[str, Expr] = {}
-        result = dict(env)
+        result = _Env(bound)
         for name, value, span in _local_names(node):
+            if not self.counts(use):
+                return result
             if name in result or name in waiting:
                 self.log.at(Item(node, use), "PL210", f"`{name}` is declared twice in `{node.name}`", span,
                             "rename one of them")  # fmt: skip
@@ -173,7 +204,9 @@ def _local_names(node: ast.StrategyDef | ast.ModelDef) -> Iterable[tuple[str, Ex
 
 
 def product(factors: tuple[str, ...]) -> Expr:
-    """The names multiplied."""
+    """The names multiplied; 1 without any, as where every factor of an axis is unknown."""
+    if not factors:
+        return number(1)
     result: Expr = Name(factors[0])
     for name in factors[1:]:
         result = Binary("*", result, Name(name))
@@ -204,6 +237,7 @@ def expand(statements: Iterable[Scoped], log: Log) -> list[Item]:
     expansion = _Expansion(log, set(_declared(statements)))
 
     for scoped in statements:
+
         def complain(code: str, message: str, span: Span, hint: str | None, via: Span | None = scoped.via) -> None:
             log.add(code, message, via or span, hint)
 

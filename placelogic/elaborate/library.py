@@ -13,6 +13,9 @@ from placelogic.problem import SpecError, closest
 from placelogic.source import Span
 from placelogic.syntax import ast
 
+MAX_IMPORTS = 30
+"""How deep imports may be nested."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Definition:
@@ -90,11 +93,13 @@ class Imported:
 
 @dataclass(frozen=True, slots=True)
 class Scoped:
-    """A statement, the scope it was written in, and the import line that brought it in, if any."""
+    """A statement, the scope it was written in, the import line that brought it in and the file
+    it stands in, if that is not the checked one."""
 
     statement: ast.Statement
     scope: Scope
     via: Span | None
+    file: Path | None = None
 
 
 @dataclass(slots=True)
@@ -116,10 +121,16 @@ class Reader:
         return reader
 
     def statements(
-        self, statements: tuple[ast.Statement, ...], folder: Path, scope: Scope, included: set[Path]
+        self,
+        statements: tuple[ast.Statement, ...],
+        folder: Path,
+        scope: Scope,
+        included: set[Path],
+        file: Path | None = None,
     ) -> list[Scoped]:
-        """The statements in order, imports replaced by what they bring (each file once per spec);
-        definitions are entered into `scope`."""
+        """The statements in order, imports replaced by what they bring; definitions are entered into
+        `scope`. `included`: files whose statements are there already (each comes once per spec).
+        `file`: the one being read, None for the checked file."""
         result: list[Scoped] = []
         for node in statements:
             match node:
@@ -130,20 +141,14 @@ class Reader:
                     if imported is None:
                         continue
                     self._bring(imported, scope, node.span)
-                    if imported.path not in included:
-                        included.add(imported.path)
-                        result += [Scoped(s.statement, s.scope, node.span) for s in imported.statements]
+                    new = [s for s in imported.statements if s.file not in included]
+                    included |= {s.file for s in new if s.file is not None}
+                    result += [Scoped(s.statement, s.scope, node.span, s.file) for s in new]
                 case _:
-                    result.append(Scoped(node, scope, None))
+                    result.append(Scoped(node, scope, None, file))
         return result
 
     def _define(self, node: ast.StrategyDef | ast.ModelDef, scope: Scope) -> None:
-        seen: set[str] = set()
-        for param in node.params:
-            if param.name in seen:
-                self.log.add("PL210", f"parameter `{param.name}` of `{node.name}` is declared twice", param.span,
-                             "rename one of them")  # fmt: skip
-            seen.add(param.name)
         if node.name in scope.own:
             line = scope.own[node.name].node.span.line
             self.log.add("PL210", f"`{node.name}` is defined twice, first in line {line}", node.span,
@@ -168,6 +173,9 @@ class Reader:
             self.log.add("PL022", f"imports run in a circle: {' -> '.join(chain)}", node.span,
                          "move what both need into a third file")  # fmt: skip
             return None
+        if len(self._reading) > MAX_IMPORTS:
+            self.log.add("PL303", f"imports are nested more than {MAX_IMPORTS} deep", node.span, "flatten them")
+            return None
         if path not in self._known:
             self._known[path] = self._read(path, node)
         return self._known[path]
@@ -191,20 +199,17 @@ class Reader:
 
     def _read(self, path: Path, node: ast.ImportStmt) -> Imported | None:
         from placelogic.syntax.parse import parse
+        from placelogic.syntax.read import read_source
 
         try:
-            tree = parse(path.read_text(encoding="utf-8"), str(path))
-        except (OSError, UnicodeDecodeError) as error:
-            self.log.add("PL020", f"`{node.path}` cannot be read: {_reason(error)}", node.span,
-                         "a spec is UTF-8 text")  # fmt: skip
-            return None
+            tree = parse(read_source(path), str(path))
         except SpecError as error:
             self._broken(node, error.problems[0].message, error.problems[0].span)
             return None
         scope = Scope()
         inner = Reader(self.root, Log(), self._known, self._reading)
         self._reading.append(path)
-        statements = inner.statements(tree.statements, path.parent, scope, set())
+        statements = inner.statements(tree.statements, path.parent, scope, set(), path)
         self._reading.pop()
         for scoped in statements:
             if isinstance(scoped.statement, ast.SpecDef | ast.ExpectStmt | ast.BudgetStmt | ast.ClaimStmt):
@@ -226,7 +231,3 @@ def _neighbours(folder: Path) -> list[str]:
         return [file.name for file in folder.iterdir()]
     except OSError:
         return []
-
-
-def _reason(error: OSError | UnicodeDecodeError) -> str:
-    return "it is not UTF-8 text" if isinstance(error, UnicodeDecodeError) else str(error.strerror)

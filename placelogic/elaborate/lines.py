@@ -40,7 +40,7 @@ def settle(
     if differ is not None:
         first, second = item(differ[0]), item(differ[1])
         line = first.at(first.statement.span).line
-        log.at(second, "PL322", f"{what} is stated differently, and as specifically, in line {line}",
+        log.once(second, "PL322", f"{what} is stated differently, and as specifically, in line {line}",
                second.statement.span, "keep one, or make one of them more specific")  # fmt: skip
     return top[0]
 
@@ -75,7 +75,7 @@ def read_stated(
                 if level >= steps[group.name].level:
                     line = steps[group.name].item.at(steps[group.name].statement.span).line
                     word = "sync" if isinstance(node, ast.SyncStmt) else "scale"
-                    log.at(item, "PL323", f"`{group.name}` has a step of its own (line {line}), which replaces only "
+                    log.once(item, "PL323", f"`{group.name}` has a step of its own (line {line}), which replaces only "
                            f"less specific `{word}` lines than this one", node.span,
                            "say it in the step, or leave one of them out")  # fmt: skip
             continue
@@ -106,12 +106,12 @@ def _check_routed(group: Group, atom: str, item: Item, node: ast.SyncStmt, produ
     """Along a routed axis contributions meet by routing: sum and mean say who divides, by 1 or N."""
     routed = [axis for axis in product if axis in group.routed]
     if len(product) > 1 and routed:
-        log.at(item, "PL320", f"`{group.name}` is routed over {routed[0]}, a factor of {'*'.join(product)}: what "
+        log.once(item, "PL320", f"`{group.name}` is routed over {routed[0]}, a factor of {'*'.join(product)}: what "
                "combining over the product would mean is not clear", node.span,
                f"name the factors: `sync {group.name} over {', '.join(product)} by {node.op}`, or write a `reduce` "
                "in a step")  # fmt: skip
     elif atom in group.routed and node.op == "none":
-        log.at(item, "PL321", f"`{group.name}` is routed over {atom}: its contributions meet there by routing, which "
+        log.once(item, "PL321", f"`{group.name}` is routed over {atom}: its contributions meet there by routing, which "
                "`none` cannot undo", node.span,
                f"`sync {group.name} over {atom} by sum` says that nobody divides")  # fmt: skip
 
@@ -149,7 +149,6 @@ _TRAINED_ONLY = ("gradients", "master", "moments")
 
 
 def _check_entries(entries: Sequence[ast.PrecisionEntry], item: Item, log: Log) -> None:
-    seen: set[str] = set()
     for entry in entries:
         if entry.state not in PRECISION_STATES:
             log.at(item, "PL217", f"there is no precision of `{entry.state}`", entry.span,
@@ -157,9 +156,6 @@ def _check_entries(entries: Sequence[ast.PrecisionEntry], item: Item, log: Log) 
         if entry.dtype not in DTYPE_BYTES and (entry.state, entry.dtype) != ("master", "none"):
             log.at(item, "PL216", f"there is no dtype `{entry.dtype}`", entry.span,
                    closest(entry.dtype, DTYPE_BYTES) or f"dtypes: {', '.join(DTYPE_BYTES)}")  # fmt: skip
-        if entry.state in seen:
-            log.at(item, "PL308", f"the precision of {entry.state} is given twice", entry.span, "keep one")
-        seen.add(entry.state)
 
 
 def init_of(group: Group, items: Sequence[Item], groups: Groups, sizes: Sizes, log: Log) -> tuple[InitOp, ...]:
@@ -167,10 +163,19 @@ def init_of(group: Group, items: Sequence[Item], groups: Groups, sizes: Sizes, l
     claims = [(level, (item, node)) for level, item, node in speaking(items, ast.InitStmt, group, groups)]
     if not claims:
         return ()
-    lines = [(item, node) for item, node in strongest(claims) if _acts(node)]
+    top = strongest(claims)
+    same, different = (
+        [(item, op) for item, node in top for op in node.ops if isinstance(op, kind)]
+        for kind in (ast.InitSame, ast.InitDifferent)
+    )
+    if same and different:
+        (item, op), (other, first) = same[0], different[0]
+        log.once(item, "PL342", f"the copies of `{group.name}` start the same here, and different in line "
+                 f"{other.at(first.span).line}", op.span, "keep one, or make one of them more specific")  # fmt: skip
+    lines = [(item, node) for item, node in top if _acts(node)]
     for item, node in lines if len(lines) > 1 else ():
         if any(isinstance(op, ast.InitBroadcast) for op in node.ops):
-            log.at(item, "PL341", f"whether this broadcast comes before or after the other `init` lines of "
+            log.once(item, "PL341", f"whether this broadcast comes before or after the other `init` lines of "
                    f"`{group.name}` is not said", node.span, "write one block: `init x { ... }`, in order")  # fmt: skip
             break
     result: list[InitOp] = []
@@ -192,9 +197,7 @@ def _acts(node: ast.InitStmt) -> bool:
     return any(not isinstance(op, ast.InitSame) for op in node.ops)
 
 
-def random_of(
-    group: Group, items: Sequence[Item], groups: Groups, sizes: Sizes, log: Log
-) -> tuple[RandomStreams, ...]:
+def random_of(group: Group, items: Sequence[Item], groups: Groups, sizes: Sizes, log: Log) -> tuple[RandomStreams, ...]:
     claims: dict[str, list[tuple[int, tuple[Item, ast.RandomStmt]]]] = {}
     for level, item, node in speaking(items, ast.RandomStmt, group, groups):
         for atom in sizes.axes(node.axes, item):
@@ -271,7 +274,7 @@ def read_clip(items: Sequence[Item], groups: Groups, sizes: Sizes, log: Log) -> 
         top = strongest(claims)
         differ = agree(top, lambda pair: set(pair[1]))
         if differ is not None:
-            log.at(item, "PL322", f"two entries sum the squares of `{group.name}` over different axes",
+            log.once(item, "PL322", f"two entries sum the squares of `{group.name}` over different axes",
                    differ[1][0].span, "keep one, or make one of them more specific")  # fmt: skip
         listed[group.name] = (top[0][1], item.origin(top[0][0].span))
     return GlobalNorm(listed, origin)

@@ -14,7 +14,7 @@ from placelogic.elaborate.log import Item, Log
 from placelogic.elaborate.sizes import Sizes
 from placelogic.elaborate.targets import NAME, Group, Groups, agree, select, strongest
 from placelogic.problem import closest
-from placelogic.program.catalog import ACTIVATION_DIMS, STATE_DIMS, STATES
+from placelogic.program.catalog import ACTIVATION_DIMS, STATE_DIMS
 from placelogic.program.expr import Expr, Name
 from placelogic.program.program import Axes, Conflict, Cut, Layout, Letter, Origin, Split
 from placelogic.syntax import ast
@@ -60,16 +60,7 @@ def read_places(items: Sequence[Item], sizes: Sizes, groups: Groups, log: Log) -
         flat = [atom for product in products for atom in product]
         for atom in sorted({atom for atom in flat if flat.count(atom) > 1}):
             log.at(item, "PL314", f"axis `{atom}` is named twice here", node.span, "name every axis once")
-        if not node.entries and node.reshard is None:
-            log.at(item, "PL319", "nothing is placed here", node.span, "say how params, optimizer or gradients lie")
-        seen: set[str] = set()
         for entry in node.entries:
-            if entry.state not in STATES:
-                log.at(item, "PL217", f"there is no state `{entry.state}`", entry.span,
-                       closest(entry.state, STATES) or f"states: {', '.join(STATES)}")  # fmt: skip
-            elif entry.state in seen:
-                log.at(item, "PL308", f"{entry.state} are placed twice in one statement", entry.span, "keep one")
-            seen.add(entry.state)
             _check_dim(item, node, entry, groups, log)
             result.append(Placed(item, node, entry, products))
     return tuple(result)
@@ -124,8 +115,8 @@ def layout(
                 says.setdefault(atom, []).append((level, _Say(p, (index, position), product)))
     winners: dict[str, _Say] = {}
     conflicts: dict[tuple[Origin, Origin], Conflict] = {}
-    for atom in says:
-        top = strongest(says[atom])
+    for atom, claims in says.items():
+        top = strongest(claims)
         winners[atom] = top[0]
         differ = agree(top, lambda say: say.what)
         if differ is not None:
@@ -188,6 +179,11 @@ def read_reshards(items: Sequence[Item], sizes: Sizes, groups: Groups, log: Log)
         if node.reshard is None:
             continue
         word = node.reshard
+        gathers = any(entry.state == "params" and entry.mode.letter == "S*" for entry in node.entries)
+        if node.axes and not gathers:
+            log.at(item, "PL317", "`reshard_after_forward` is about gathered params, and this statement does not "
+                   "gather any over its axes", node.span,
+                   "write it beside `params gathered`, or in a `place` without `over`")  # fmt: skip
         if not (isinstance(word, Name) and word.name in ("true", "false")):
             word = sizes.expr(word, item, node.span)
             sizes.positive(word, "the number of devices to reshard to", item, node.span)
@@ -200,15 +196,13 @@ def read_reshards(items: Sequence[Item], sizes: Sizes, groups: Groups, log: Log)
         differ = agree(top, lambda say: say[2])
         if differ is not None:
             item, node, _ = differ[1]
-            log.at(item, "PL322", f"`reshard_after_forward` of `{group.name}` is stated differently in line "
+            log.once(item, "PL322", f"`reshard_after_forward` of `{group.name}` is stated differently in line "
                    f"{differ[0][0].at(differ[0][1].span).line}", node.span, "state it once")  # fmt: skip
         result[group.name] = top[0][2]
     return result
 
 
-def check_activations(
-    group: Group, activations: Layout, splits: tuple[Split, ...], log: Log
-) -> None:
+def check_activations(group: Group, activations: Layout, splits: tuple[Split, ...], log: Log) -> None:
     """An axis that splits work may not also cut activations along another dimension."""
     for split in splits:
         cut = activations.cut(split.axis)

@@ -15,7 +15,7 @@ from placelogic.elaborate.weights import read_weights
 from placelogic.elaborate.work import read_stages, read_work
 from placelogic.problem import closest
 from placelogic.program.catalog import STATES
-from placelogic.program.program import Conflict, Expectation, Layout, Op, Program, Refresh, Step, Weights
+from placelogic.program.program import Conflict, Expectation, Layout, Op, Program, Refresh, Step, Weights, flat
 from placelogic.source import Span
 from placelogic.syntax import ast
 
@@ -26,9 +26,7 @@ VERDICT_CODES = frozenset(
 )
 
 
-def resolve(
-    name: str, items: Sequence[Item], span: Span, fixed: Mapping[str, int], log: Log
-) -> tuple[Program, Stated]:
+def resolve(name: str, items: Sequence[Item], span: Span, fixed: Mapping[str, int], log: Log) -> tuple[Program, Stated]:
     """The program and what was stated beside it. Every problem goes to `log`; with problems the
     result is of no use."""
     sizes = read_sizes(items, fixed, log)
@@ -120,9 +118,9 @@ def _steps(
         ops = read[id(step.item)]
         span = step.statement.span
         if not group.master:
-            for op in steps.flat(ops):
+            for op in flat(ops):
                 if isinstance(op, Refresh):
-                    log.at(step.item, "PL336", f"`{group.name}` has no master copy to refresh params from",
+                    log.once(step.item, "PL336", f"`{group.name}` has no master copy to refresh params from",
                            op.origin.library or op.origin.span,
                            "say so in `precision { master fp32 }`, or leave `refresh` out")  # fmt: skip
         layouts = {"params": group.params, "optimizer": group.optimizer_state, "gradients": group.gradients}
@@ -142,7 +140,7 @@ def expectations(items: Sequence[Item], weights: frozenset[str] | None, log: Log
         code, known = node.code, node.code in VERDICT_CODES
         if code is not None and not known and not (code.startswith("PL") and code[2:].isdigit()):
             log.at(item, "PL220", f"there is no finding `{code}`", node.span,
-                   closest(code, VERDICT_CODES) or "findings are GI01 to GI07, SC01 to SC08, FW01, FW02, CC01, CC02")  # fmt: skip
+                   closest(code, VERDICT_CODES) or "one of GI01-07, SC01-08, FW01-02, CC01-02")  # fmt: skip
         elif code is not None and code.startswith("PL") != (node.verdict == "error"):
             log.at(item, "PL220", f"`{code}` does not go with `{node.verdict}`", node.span,
                    "PL codes are errors, all others belong to a verdict")  # fmt: skip

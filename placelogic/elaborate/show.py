@@ -5,280 +5,42 @@ What is printed parses and elaborates to the same program again, only that now e
 
 from __future__ import annotations
 
-import dataclasses
-import itertools
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Literal, TypeVar
+from collections.abc import Sequence
 
-from placelogic.compat import assert_never
-from placelogic.program import program as pg
+from placelogic.elaborate.tree import to_ast
 from placelogic.program.catalog import STATES
-from placelogic.program.expr import Name, number
-from placelogic.program.program import Axes, Layout, Op, Program, Weights
-from placelogic.source import NOWHERE
+from placelogic.program.program import Program
 from placelogic.syntax import ast
-
-T = TypeVar("T")
 
 
 def show(program: Program) -> str:
     """The program as text. It must be complete: one step per trained group."""
-    from placelogic.syntax.format import format_file
-
-    notes = "".join(f"# CC01: {conflict.message}\n" for conflict in program.conflicts)
-    return notes + format_file(to_ast(program))
-
-
-def to_ast(program: Program) -> ast.File:
-    """The syntax tree of what `show` prints. One `spec` block, where the program's name can name one."""
-    views = {axes: name for name, axes in program.mesh.views if len(axes) > 1}
-    body = tuple(_named(statement, views) for statement in _statements(program))
-    if program.name.isidentifier():
-        body = (ast.SpecDef(program.name, body, NOWHERE),)
-    return ast.File("", body, NOWHERE)
+    notes = [f"# CC01: {conflict.message}" for conflict in program.conflicts]
+    (first, *_) = statements = to_ast(program).statements
+    if isinstance(first, ast.SpecDef):
+        lines = [f"spec {first.name} {{", *_texts(first.body, 1), "}"]
+    else:
+        lines = _texts(statements, 0)
+    return "\n".join([*notes, *lines]) + "\n"
 
 
-def _named(node: Any, views: Mapping[Axes, str]) -> Any:
-    """Products of axes by the name that the mesh gives them."""
-    match node:
-        case ast.AxisStmt():
-            return node
-        case ast.AxisRef(names, span):
-            return ast.AxisRef((views[names],), span) if names in views else node
-        case tuple() if node and all(isinstance(part, ast.AxisRef) for part in node):
-            flat = tuple(name for part in node for name in part.names)
-            return (ast.AxisRef((views[flat],), NOWHERE),) if flat in views else tuple(_named(p, views) for p in node)
-        case tuple():
-            return tuple(_named(part, views) for part in node)
-        case _ if dataclasses.is_dataclass(node):
-            fields = {f.name: _named(getattr(node, f.name), views) for f in dataclasses.fields(node)}
-            return dataclasses.replace(node, **fields)
-        case _:
-            return node
+def _texts(statements: Sequence[ast.Statement], indent: int) -> list[str]:
+    """Placements of all four states as the paper's tuple; an empty line between unlike statements."""
+    from placelogic.syntax.unparse import INDENT, axes_text, mode_letters, statement_text, target_text
 
-
-def _statements(program: Program) -> Iterator[ast.Statement]:
-    if program.mesh.atoms:
-        yield ast.MeshStmt(tuple(ast.AxisDecl(a.name, a.size, (), NOWHERE) for a in program.mesh.atoms), NOWHERE)
-    for name, axes in program.mesh.views:
-        yield ast.AxisStmt(name, ast.AxisRef(axes, NOWHERE), NOWHERE)
-    if program.lets:
-        yield ast.LetStmt(tuple(ast.LetItem(let.name, let.value, NOWHERE) for let in program.lets), NOWHERE)
-    if program.assumptions:
-        yield ast.AssumeStmt(tuple(a.condition for a in program.assumptions), NOWHERE)
-    yield from _work(program)
-    if program.stages is not None:
-        stages = program.stages
-        yield ast.StagesStmt(_ref((stages.axis,)), Name(stages.schedule), stages.chunks, NOWHERE)
-    for group in program.weights:
-        yield _declaration(group)
-    frozen = tuple(group.name for group in program.weights if group.frozen)
-    if frozen:
-        yield ast.FreezeStmt(ast.Target(frozen, NOWHERE), NOWHERE)
-    for names, places in _alike((group.name, tuple(_placements(group))) for group in program.weights):
-        for place in places:
-            yield dataclasses.replace(place, target=_target(*names))
-    yield from _lines(program)
-    yield from _steps(program)
-    for expected in program.expectations:
-        yield ast.ExpectStmt(expected.verdict, expected.code, expected.weights, NOWHERE)
-
-
-def _work(program: Program) -> Iterator[ast.Statement]:
-    work = program.work
-    for dim, splits in itertools.groupby(work.splits, key=lambda split: split.dim):
-        yield ast.SplitStmt(dim, _refs(tuple(split.axis for split in splits)), NOWHERE)
-    if work.microbatches != number(1):
-        yield ast.MicrobatchesStmt(work.microbatches, NOWHERE)
-    yield ast.TokensStmt(work.tokens_even, NOWHERE)
-    yield ast.ObjectiveStmt(work.objective, NOWHERE)
-    for feed in work.feeds:
-        yield ast.FeedStmt(feed.kind, (_ref((feed.axis,)),), NOWHERE)
-    for loss in work.losses:
-        scope: Literal["local", "global", "over", "sum"] = "sum"
-        if loss.mean:
-            scope = "over" if loss.over or loss.microbatches else "local"
-        yield ast.LossStmt(loss.name, scope, _refs(loss.over), loss.microbatches, NOWHERE)
-
-
-def _ref(axes: Axes) -> ast.AxisRef:
-    return ast.AxisRef(axes, NOWHERE)
-
-
-def _refs(axes: Axes) -> tuple[ast.AxisRef, ...]:
-    return tuple(_ref((axis,)) for axis in axes)
-
-
-def _target(*names: str) -> ast.Target:
-    return ast.Target(names, NOWHERE)
-
-
-# --- weights and their states -----------------------------------------------------------------
-
-
-def _declaration(group: Weights) -> ast.WeightsStmt:
-    props: list[ast.WeightsProp] = []
-    if group.size is not None:
-        props.append(ast.SizeProp(group.size, NOWHERE))
-    if group.layers is not None:
-        props.append(ast.LayersProp(group.layers, NOWHERE))
-    if group.dims:
-        props.append(ast.DimsProp(group.dims, NOWHERE))
-    props.append(ast.KindProp(group.kind, NOWHERE))
-    if group.uses is not None:
-        stages: list[Literal["first", "last"]] = []
-        if group.uses.first:
-            stages.append("first")
-        if group.uses.last:
-            stages.append("last")
-        props.append(ast.UsedOnProp(tuple(stages), _ref((group.uses.axis,)), NOWHERE))
-    if group.routed:
-        props.append(ast.RoutedProp(_ref(group.routed), NOWHERE))
-    return ast.WeightsStmt(group.name, tuple(props), NOWHERE)
-
-
-def _layouts(group: Weights) -> dict[str, Layout]:
-    layouts = (group.params, group.optimizer_state, group.gradients, group.activations)
-    return dict(zip(STATES, layouts, strict=True))
-
-
-def _placements(group: Weights) -> Iterator[ast.PlaceStmt]:
-    """One statement per product of axes that cuts anything, then one for host and recomputation."""
-    layouts = _layouts(group)
-    for products, states in _orders(layouts):
-        for axes in products:
-            yield _cut(group, axes, {state: layouts[state] for state in states})
-    hosted = tuple(_entry(state, "R", True) for state, layout in layouts.items() if layout.host is not None)
-    recomputed = tuple(_entry(state, "M", False) for state, layout in layouts.items() if layout.materialized is not None)
-    for entries in (hosted, recomputed):
-        if entries:
-            yield ast.PlaceStmt(_target(), (), entries, None, NOWHERE)
-    if group.params.reshard is not None:
-        yield ast.PlaceStmt(_target(), (), (), group.params.reshard, NOWHERE)
-
-
-def _entry(state: str, letter: Literal["R", "M"], host: bool) -> ast.PlaceEntry:
-    return ast.PlaceEntry(state, ast.Mode(letter, None, host, NOWHERE), NOWHERE)
-
-
-def _orders(layouts: dict[str, Layout]) -> list[tuple[list[Axes], list[str]]]:
-    """The products to print, in an order that nests every state's cuts as they are: all states
-    together where one order does for all, else state by state."""
-    merged: list[Axes] = []
-    sequences = {state: [cut.axes for cut in layout.cuts] for state, layout in layouts.items()}
-    waiting = [list(sequence) for sequence in sequences.values() if sequence]
-    while waiting:
-        free = [s[0] for s in waiting if not any(s[0] in other[1:] for other in waiting)]
-        if not free:
-            return [(sequence, [state]) for state, sequence in sequences.items()]
-        merged.append(free[0])
-        waiting = [rest for s in waiting if (rest := s[1:] if s[0] == free[0] else s)]
-    return [(merged, list(sequences))]
-
-
-def _cut(group: Weights, axes: Axes, layouts: dict[str, Layout]) -> ast.PlaceStmt:
-    cuts = {state: next((c for c in layout.cuts if c.axes == axes), None) for state, layout in layouts.items()}
-    # A tuple says R of the other states: right only where no other cut of theirs takes part in these axes.
-    whole = all(
-        cuts[state] is not None or not any(layout.cut(axis) for axis in axes) for state, layout in layouts.items()
-    )
-    entries = []
-    for state, cut in cuts.items():
-        if cut is not None:
-            mode = ast.Mode(cut.letter, cut.dim, False, NOWHERE)
-        elif whole and len(layouts) == len(STATES) and not group.frozen:
-            mode = ast.Mode("R", None, False, NOWHERE)
+    result: list[str] = []
+    for before, node in zip((None, *statements), statements, strict=False):
+        apart = isinstance(node, ast.StepStmt) or type(node) in _SECTIONS and type(node) is not type(before)
+        if before is not None and apart:
+            result.append("")
+        if isinstance(node, ast.PlaceStmt) and len(node.entries) == len(STATES) and node.axes:
+            letters = ", ".join(mode_letters(entry.mode) for entry in node.entries)
+            result.append(
+                f"{INDENT * indent}place {target_text(node.target)} over {axes_text(node.axes)} = ({letters})"
+            )
         else:
-            continue
-        entries.append(ast.PlaceEntry(state, mode, NOWHERE))
-    return ast.PlaceStmt(_target(), (_ref(axes),), tuple(entries), None, NOWHERE)
+            result.append(statement_text(node, indent))
+    return result
 
 
-# --- lines and steps --------------------------------------------------------------------------
-
-
-def _alike(pairs: Iterable[tuple[str, T]]) -> Iterator[tuple[list[str], T]]:
-    """The names of weights of which the same is to be said, with what that is."""
-    groups: dict[T, list[str]] = {}
-    for name, value in pairs:
-        groups.setdefault(value, []).append(name)
-    for value, names in groups.items():
-        yield names, value
-
-
-def _lines(program: Program) -> Iterator[ast.Statement]:
-    trained = [group for group in program.weights if not group.frozen]
-    optimizers = list(_alike((group.name, group.optimizer.name) for group in trained))
-    for names, optimizer in optimizers:
-        yield ast.OptimizerStmt(optimizer, _target(*names) if len(optimizers) > 1 else None, NOWHERE)
-    precisions = list(_alike((group.name, tuple(group.precision.items())) for group in program.weights))
-    for names, precision in precisions:
-        if precision:
-            entries = tuple(ast.PrecisionEntry(state, dtype, NOWHERE) for state, dtype in precision)
-            yield ast.PrecisionStmt(_target(*names) if len(precisions) > 1 else None, entries, NOWHERE)
-    for names, ops in _alike((group.name, _init(group)) for group in program.weights):
-        if ops:
-            yield ast.InitStmt(_target(*names), ops, True, NOWHERE)
-    streams = [(group.name, (stream.axis, stream.kind)) for group in program.weights for stream in group.random]
-    for names, (axis, kind) in _alike(streams):
-        yield ast.RandomStmt(_target(*names), _refs((axis,)), kind, NOWHERE)
-    if program.clip is not None:
-        entries_: tuple[ast.ClipEntry, ...] | None = None
-        if program.clip.listed is not None:
-            listed = _alike((name, axes) for name, (axes, _) in program.clip.listed.items())
-            entries_ = tuple(ast.ClipEntry(_target(*names), _refs(axes), NOWHERE) for names, axes in listed)
-        yield ast.ClipStmt("global_norm", entries_, NOWHERE)
-
-
-def _init(group: Weights) -> tuple[ast.InitOp, ...]:
-    return tuple(
-        ast.InitDifferent(_refs(op.axes), NOWHERE)
-        if op.kind == "different"
-        else ast.InitBroadcast(_ref(op.axes), op.root, NOWHERE)
-        for op in group.init
-    )
-
-
-def _steps(program: Program) -> Iterator[ast.StepStmt]:
-    """Groups with the same operations share one block."""
-    for names, body in _alike((step.weights, tuple(_ops(step.ops))) for step in program.steps):
-        yield ast.StepStmt(_target(*names), body, NOWHERE)
-
-
-def _ops(ops: Iterable[Op]) -> Iterator[ast.StepOp]:
-    for op in ops:
-        yield _op(op)
-
-
-def _op(op: Op) -> ast.StepOp:
-    match op:
-        case pg.Loop(subset, index, body):
-            return ast.LoopOp(subset, index, tuple(_ops(body)), NOWHERE)
-        case pg.Accumulate(buffer, replace):
-            return ast.AccumulateOp(replace, buffer, NOWHERE)
-        case pg.Reduce(buffer, axes, how, scattered):
-            return ast.ReduceOp(buffer, scattered, _refs(axes), how, NOWHERE)
-        case pg.GatherGradients(axes):
-            return ast.GatherGradientsOp(_refs(axes), NOWHERE)
-        case pg.Scale(buffer, factor):
-            return ast.ScaleOp(buffer, factor, NOWHERE)
-        case pg.ScaleLoss(term, factor):
-            return ast.ScaleLossOp(term, factor, NOWHERE)
-        case pg.Clip():
-            return ast.ClipOp(NOWHERE)
-        case pg.Skip(axes):
-            return ast.SkipOp(_refs(axes), NOWHERE)
-        case pg.Update(buffer):
-            return ast.UpdateOp(buffer, NOWHERE)
-        case pg.GatherParams(axes):
-            return ast.GatherParamsOp(_refs(axes), NOWHERE)
-        case pg.BroadcastParams(axes, root):
-            return ast.BroadcastParamsOp(_ref(axes), root, NOWHERE)
-        case pg.Refresh():
-            return ast.RefreshOp(NOWHERE)
-        case pg.OffloadGradients():
-            return ast.OffloadGradientsOp(NOWHERE)
-        case pg.FetchParams():
-            return ast.FetchParamsOp(NOWHERE)
-        case _:
-            assert_never(op)
+_SECTIONS = (ast.WeightsStmt, ast.PlaceStmt, ast.OptimizerStmt, ast.ExpectStmt)

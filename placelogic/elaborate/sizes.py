@@ -13,12 +13,12 @@ from placelogic.elaborate.expand import product
 from placelogic.elaborate.log import Item, Log
 from placelogic.problem import closest
 from placelogic.program import expr as ex
-from placelogic.program.expr import Binary, Call, Compare, Expr, Neg
+from placelogic.program.expr import Binary, Call, Compare, Expr, Neg, Num
 from placelogic.program.program import Assumption, Atom, Axes, Let, Mesh
 from placelogic.source import NOWHERE, Span
 from placelogic.syntax import ast
 
-RESERVED = ("none", "tokens", "true", "false", "microbatches")
+RESERVED = ("true", "false", "none", "tokens", "microbatches")
 
 
 def check_name(name: str, what: str, item: Item, span: Span, log: Log) -> bool:
@@ -106,7 +106,7 @@ class Sizes:
             elif name.name not in known:
                 self.log.at(item, "PL201", f"`{name.name}` is not declared", place,
                             closest(name.name, known) or f"`let {name.name}` declares a size")  # fmt: skip
-        result = ex.substitute(expr, {name: product(axes) for name, axes in self.views.items()})
+        result = integral(ex.substitute(expr, {name: product(axes) for name, axes in self.views.items()}))
         self.check_arithmetic(result, item, span)
         return result
 
@@ -150,6 +150,19 @@ class Sizes:
                     if value is not None and value.denominator != 1:
                         self.log.at(item, "PL402", f"`{ex.show(part)}` takes a remainder of a fraction", span,
                                     "remainders are of whole numbers")  # fmt: skip
+
+
+def integral(expr: Expr) -> Expr:
+    """The same value without numbers that are fractions: what is printed reads back as it was."""
+    match expr:
+        case Num(value, span) if value.denominator != 1:
+            return Binary("/", Num(Fraction(value.numerator), span), Num(Fraction(value.denominator), span), span)
+        case Neg(operand, span):
+            return Neg(integral(operand), span)
+        case Binary(op, left, right, span):
+            return Binary(op, integral(left), integral(right), span)
+        case _:
+            return expr
 
 
 def _parts(expr: Expr) -> Iterable[Expr]:

@@ -43,8 +43,8 @@ def find_steps(items: Sequence[Item], groups: Groups, log: Log) -> dict[str, Sta
         top = strongest(claims)
         differ = agree(top, lambda step: without_spans(step.statement.body))
         if differ is not None:
-            line = differ[0].item.at(differ[0].statement.span).line
-            log.at(differ[1].item, "PL322", f"two equally specific steps of `{name}` differ, the first in line {line}",
+            line, here = (step.item.at(step.statement.span).line for step in differ)
+            log.once(differ[1].item, "PL322", f"two equally specific steps of `{name}` differ (lines {line} and {here})",
                    differ[1].statement.target.span, f"keep one, or name `{name}` in one of them")  # fmt: skip
         result[name] = top[0]
     return result
@@ -92,8 +92,6 @@ class StepReader:
                 if loop:
                     self._log(item, "PL330", "a loop over micro-batches cannot stand inside another", node.span,
                               "write the loops one after the other")  # fmt: skip
-                if subset == "index" and not index:
-                    self._log(item, "PL330", "micro-batches count from 1", node.span, "write `microbatch 1`")
                 return pg.Loop(subset, index, tuple(self._ops(body, item, loop=True)), origin)
             case ast.AccumulateOp(replace, buffer):
                 if not loop:
@@ -141,8 +139,9 @@ class StepReader:
         if node.term not in names:
             what = f"loss `{node.term}`" if node.term else "unnamed loss"
             known = [name for name in names if name]
+            near = closest(node.term, known) if node.term else None
             self._log(item, "PL219", f"there is no {what}", node.span,
-                      (closest(node.term, known) if node.term else None) or f"losses: {', '.join(known) or 'one, unnamed'}")  # fmt: skip
+                      near or f"losses: {', '.join(known) or 'one, unnamed'}")  # fmt: skip
         if not loop or accumulated:
             self._log(item, "PL331", "a loss is scaled while its gradient is fresh: in a loop, before `accumulate`",
                       node.span, "move it there, or scale the whole gradient: `scale by`")  # fmt: skip
@@ -155,7 +154,7 @@ class StepReader:
         return self.sizes.expr(factor, item, span, tokens=True)
 
     def _buffers(self, ops: Sequence[Op], item: Item) -> None:
-        every = list(flat(ops))
+        every = list(pg.flat(ops))
         written = {op.buffer for op in every if isinstance(op, pg.Accumulate)}
         known = sorted(name for name in written if name)
         for op in every:
@@ -167,14 +166,6 @@ class StepReader:
 
     def _log(self, item: Item, code: str, message: str, span: Span, hint: str) -> None:
         self.log.at(item, code, message, span, hint)
-
-
-def flat(ops: Sequence[Op]) -> Iterator[Op]:
-    """Every operation, those in loops included."""
-    for op in ops:
-        yield op
-        if isinstance(op, pg.Loop):
-            yield from flat(op.body)
 
 
 def check_root(axes: Axes, root: int, sizes: Sizes, item: Item, span: Span, log: Log) -> None:
@@ -192,30 +183,34 @@ def check_root(axes: Axes, root: int, sizes: Sizes, item: Item, span: Span, log:
                f"roots are 0 to {size - 1}")  # fmt: skip
 
 
-def check_host(group: Group, ops: Sequence[Op], layouts: dict[str, pg.Layout], item: Item, span: Span, log: Log) -> None:
+def check_host(
+    group: Group, ops: Sequence[Op], layouts: dict[str, pg.Layout], item: Item, span: Span, log: Log
+) -> None:
     """Moves to and from the host, in a stated step of these weights."""
     hosted = {state for state in ("params", "optimizer", "gradients") if layouts[state].host is not None}
-    every = list(flat(ops))
+    every = list(pg.flat(ops))
     moves = any(isinstance(op, pg.OffloadGradients) for op in every)
     for op in every:
         place = op.origin.library or op.origin.span
         if isinstance(op, pg.OffloadGradients) and not hosted & {"optimizer", "gradients"}:
-            log.at(item, "PL337", f"nothing of `{group.name}` lies on the host that would take its gradients", place,
+            log.once(item, "PL337", f"nothing of `{group.name}` lies on the host that would take its gradients", place,
                    f"place it there: `place {group.name} {{ optimizer offloaded }}`")  # fmt: skip
         if isinstance(op, pg.FetchParams) and not hosted & {"optimizer", "params"}:
-            log.at(item, "PL337", f"nothing of `{group.name}` lies on the host that params could be fetched from",
+            log.once(item, "PL337", f"nothing of `{group.name}` lies on the host that params could be fetched from",
                    place, f"place it there: `place {group.name} {{ optimizer offloaded }}`")  # fmt: skip
     if "optimizer" in hosted and not moves:
-        log.at(item, "PL338", f"the optimizer of `{group.name}` lies on the host, and this step does not say how "
+        log.once(item, "PL338", f"the optimizer of `{group.name}` lies on the host, and this step does not say how "
                "gradients get there", span, "add `offload gradients` before `update`")  # fmt: skip
     if "gradients" in hosted and "optimizer" not in hosted:
-        log.at(item, "PL339", f"gradients of `{group.name}` on the host with its optimizer on the device are not "
-               "modelled in a stated step", span, "offload the optimizer too, or leave the step to be derived")  # fmt: skip
+        log.once(item, "PL339", f"gradients of `{group.name}` on the host with its optimizer on the device are not "
+               "modelled in a stated step", span, "offload the optimizer too, or let the step be derived")  # fmt: skip
 
 
-def check_together(steps: dict[str, tuple[Op, ...]], trained: Sequence[str], items: dict[str, StatedStep], log: Log) -> None:
+def check_together(
+    steps: dict[str, tuple[Op, ...]], trained: Sequence[str], items: dict[str, StatedStep], log: Log
+) -> None:
     """A skip is one decision for all: it must stand in the step of all trained weights."""
-    skipping = [name for name, ops in steps.items() if any(isinstance(op, pg.Skip) for op in flat(ops))]
+    skipping = [name for name, ops in steps.items() if any(isinstance(op, pg.Skip) for op in pg.flat(ops))]
     without = [name for name in trained if name not in skipping]
     if skipping and without:
         step = items[skipping[0]]

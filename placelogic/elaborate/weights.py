@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 from placelogic.elaborate.log import Item, Log
@@ -31,7 +32,7 @@ def read_weights(
                    "rename one of them")  # fmt: skip
             continue
         members[node.name] = _group(node, item, sizes, stages, splits, log)
-    groups = Groups(tuple(members.values()))
+    groups = Groups.of(members.values())
     return _freeze(groups, items, log)
 
 
@@ -46,8 +47,6 @@ def _group(
     routed: Axes = ()
     seen: set[type] = set()
     for prop in node.props:
-        if type(prop) in seen:
-            log.at(item, "PL308", f"`{node.name}` has this property twice", prop.span, "keep one")
         seen.add(type(prop))
         match prop:
             case ast.SizeProp(value, span):
@@ -117,9 +116,4 @@ def _freeze(groups: Groups, items: Sequence[Item], log: Log) -> Groups:
         assert isinstance(node, ast.FreezeStmt)
         groups.check(node.target, item, log)
         frozen |= {group.name for group in groups.members if groups.level(node.target, item, group)}
-    return Groups(
-        tuple(
-            Group(g.name, g.kind, g.size, g.layers, g.dims, g.uses, g.routed, g.name in frozen, g.item)
-            for g in groups.members
-        )
-    )
+    return Groups.of(dataclasses.replace(group, frozen=group.name in frozen) for group in groups.members)

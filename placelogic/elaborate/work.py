@@ -112,8 +112,7 @@ def _losses(items: Sequence[Item], sizes: Sizes, splits: tuple[Split, ...], log:
 
 def read_stages(items: Sequence[Item], sizes: Sizes, log: Log) -> Stages | None:
     """The pipeline axis; `1f1b` where no schedule is given."""
-    same = lambda s: (s.axis.names, s.schedule, s.chunks)
-    for item in _only(items, ast.StagesStmt, "stages", same, log):
+    for item in _only(items, ast.StagesStmt, "stages", lambda s: (s.axis.names, s.schedule, s.chunks), log):
         node = item.statement
         assert isinstance(node, ast.StagesStmt)
         axes = sizes.product(node.axis, item)

@@ -58,7 +58,6 @@ PRECISION_STATES = ("params", "compute", "gradients", "master", "moments")
 SCHEDULES: dict[str, bool] = {
     "gpipe": False,
     "1f1b": False,
-    "one_f_one_b": False,
     "interleaved_1f1b": False,
     "looped_bfs": False,
     "zero_bubble": False,

@@ -107,16 +107,19 @@ def divisors(expr: Expr | Compare) -> Iterator[Expr]:
 
 
 def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
-    """Replace names by expressions, once (replacements are not looked into)."""
+    """Replace names by expressions, once (replacements are not looked into). What does not change
+    stays the same object."""
     match expr:
         case Num() | Call():
             return expr
         case Name(name):
             return values.get(name, expr)
         case Neg(operand):
-            return Neg(substitute(operand, values), expr.span)
+            new = substitute(operand, values)
+            return expr if new is operand else Neg(new, expr.span)
         case Binary(op, left, right):
-            return Binary(op, substitute(left, values), substitute(right, values), expr.span)
+            a, b = substitute(left, values), substitute(right, values)
+            return expr if a is left and b is right else Binary(op, a, b, expr.span)
         case _:
             assert_never(expr)
 

@@ -25,9 +25,11 @@ ADDITIVE = "each loss term is a sum over work items"
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Bounds on one query. `require_stated` is judged by the caller."""
+    """Bounds on one query. `require_stated` is judged by the caller. Without `explain` only the
+    verdict matters: a refutation is not searched, shrunk, simulated or told."""
 
     require_stated: bool = False
+    explain: bool = True
     rlimit: int = RLIMIT
     timeout_s: float = TIMEOUT_S
 
@@ -52,13 +54,15 @@ def prove(program: Program, options: Options = Options()) -> SpecReport:
             f"no mesh at all satisfies the assumptions {clash}" if clash else "no mesh at all is allowed",
         )
     if possible.status == "unknown":
-        return _gave_up(program, printed, possible.reason)
-    _check_divisors(program, sizes, solver)
-    return _decide(program, sizes, solver, collected, printed)
+        return _gave_up(program, printed, f"whether any mesh satisfies the assumptions: {possible.reason}")
+    doubtful = _check_divisors(program, sizes, solver)
+    if doubtful is not None:
+        return _gave_up(program, printed, doubtful)
+    return _decide(program, sizes, solver, collected, printed, options.explain)
 
 
 def _decide(
-    program: Program, sizes: Sizes, solver: Solver, collected: Collected, printed: tuple[str, ...]
+    program: Program, sizes: Sizes, solver: Solver, collected: Collected, printed: tuple[str, ...], explain: bool
 ) -> SpecReport:
     obligations = collected.obligations
     pending = [one for one in obligations if one.violation != FALSE]
@@ -66,6 +70,8 @@ def _decide(
     findings: list[Finding] = []
     refuted = undecided = 0
     used = set(together.core)
+    if together.status != "unsat" and not explain:
+        return SpecReport(program.name, "refuted" if together.status == "sat" else "undecided", printed)
     if together.status != "unsat":
         results: dict[tuple[Formula, str | None], Found | GaveUp | None] = {}
         for one in pending:
@@ -125,7 +131,7 @@ def _gave_up(program: Program, printed: tuple[str, ...], reason: str) -> SpecRep
     told = Finding(
         "UN01",
         "error",
-        f"the solver could not tell whether any mesh satisfies the assumptions ({reason})",
+        f"the solver could not tell {reason}",
         program.span,
         help="fix some sizes with --at, or raise --rlimit and --timeout",
     )
@@ -160,11 +166,13 @@ def _unconfirmed(one: Obligation, env: Mapping[str, int]) -> Finding:
 # --- arithmetic that must make sense --------------------------------------------------------
 
 
-def _check_divisors(program: Program, sizes: Sizes, solver: Solver) -> None:
-    """Raises SpecError where a divisor can be zero, or a broadcast has no root, at an allowed size."""
+def _check_divisors(program: Program, sizes: Sizes, solver: Solver) -> str | None:
+    """Raises SpecError where a divisor can be zero, or a broadcast has no root, at an allowed size.
+    Returns what the solver could not tell, if anything."""
     problems = []
+    doubtful = None
     for divisor in sizes.divisors:
-        answer = solver.check(test("=", divisor.value))
+        answer = solver.check(test("=", divisor.value), model=True)
         if answer.status == "sat":
             model = complete(sizes, answer.model or {})
             where = ", ".join(f"{name} = {value}" for name, value in model.items() if "." not in name)
@@ -177,17 +185,11 @@ def _check_divisors(program: Program, sizes: Sizes, solver: Solver) -> None:
                 )
             )
         elif answer.status == "unknown":
-            problems.append(
-                Problem(
-                    "PL404",
-                    f"it could not be decided whether `{divisor.text}` can be zero",
-                    divisor.span,
-                    "divide by something simpler, or fix sizes with --at",
-                )
-            )
+            doubtful = f"whether `{divisor.text}` can be zero, and something is divided by it: {answer.reason}"
     problems += _missing_roots(program, sizes, solver)
     if problems:
         raise SpecError(*problems)
+    return doubtful
 
 
 def _missing_roots(program: Program, sizes: Sizes, solver: Solver) -> Iterable[Problem]:
@@ -208,7 +210,7 @@ def _missing_roots(program: Program, sizes: Sizes, solver: Solver) -> Iterable[P
         seen.add((origin.span, size))
         label = program.mesh.label(axes)
         yield Problem(
-            "PL405",
+            "PL404",
             f"device {root} of {label} does not exist at every allowed size",
             origin.span,
             f"broadcast from 0, or `assume {label} > {root}`",

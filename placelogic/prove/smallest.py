@@ -35,7 +35,7 @@ def smallest(
 ) -> Found | GaveUp | None:
     """None: the violation cannot hold. GaveUp: the solver did. Else the smallest model that the
     simulation confirms, or an unconfirmed one where none is."""
-    answer = solver.check(violation)
+    answer = solver.check(violation, model=True)
     if answer.status == "unsat":
         return None
     if answer.status == "unknown" or answer.model is None:
@@ -81,7 +81,7 @@ def _least(solver: Solver, violation: Formula, name: str, known: int) -> int:
     low, high = 1, known
     while low < high:
         middle = (low + high) // 2
-        answer = solver.check(violation, test("<=", var(name), const(middle)))
+        answer = solver.check(violation, test("<=", var(name), const(middle)), model=True)
         if answer.status == "sat" and answer.model is not None:
             high = min(middle, answer.model.get(name, middle))
         else:
@@ -92,7 +92,7 @@ def _least(solver: Solver, violation: Formula, name: str, known: int) -> int:
 def _shrink(solver: Solver, sizes: Sizes, violation: Formula, mesh: Mapping[str, int]) -> Mapping[str, int] | None:
     """With these axis sizes: the least M, then token counts, then other sizes, one after the other."""
     fixed = [equal(axis, size) for axis, size in mesh.items()]
-    answer = solver.check(violation, *fixed)
+    answer = solver.check(violation, *fixed, model=True)
     if answer.status != "sat" or answer.model is None:
         return None
     rest = [name for name in sizes.open if name not in mesh and name not in sizes.axis_names]
@@ -102,7 +102,7 @@ def _shrink(solver: Solver, sizes: Sizes, violation: Formula, mesh: Mapping[str,
     for name in order:
         value = 1
         while value < min(model.get(name, 1), 64):
-            smaller = solver.check(violation, *fixed, equal(name, value))
+            smaller = solver.check(violation, *fixed, equal(name, value), model=True)
             if smaller.status == "sat" and smaller.model is not None:
                 model = dict(smaller.model)
                 break

@@ -36,8 +36,17 @@ class Counterexample:
 
 
 @dataclass(frozen=True, slots=True)
+class TextEdit:
+    """Replace the text of `span` by `text`."""
+
+    span: Span
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One thing to tell the reader. `label` goes under the caret; `help` is the way forward;
+    `fix` is one edit after which the spec was proved, in words, and `edit` the same for a machine;
     `consequence` marks what follows from an earlier finding of the same spec."""
 
     code: str
@@ -51,6 +60,7 @@ class Finding:
     counterexample: Counterexample | None = None
     help: str | None = None
     fix: str | None = None
+    edit: TextEdit | None = None
     consequence: bool = False
 
 

@@ -19,6 +19,7 @@ from placelogic.report.diagnostic import (
     Finding,
     Report,
     SpecReport,
+    Verdict,
     exit_code,
 )
 from placelogic.report.layout import Line, Style, table, visible, wrap
@@ -118,7 +119,7 @@ def finding_lines(file: FileReport, finding: Finding, look: Look) -> list[Line]:
         lines += _note(gutter, "class", _CLASSES[finding.fault], look)
     if finding.fix:
         lines += _note(gutter, "fix (verified)", finding.fix, look)
-    if finding.help:
+    elif finding.help:
         lines += _note(gutter, "help", finding.help, look)
     return lines
 
@@ -185,7 +186,7 @@ def _detail(spec: SpecReport) -> str:
 def _summary(report: Report) -> Line:
     specs = report.specs
     verdicts = Counter(spec.verdict for spec in specs)
-    order = ("proved", "refuted", "undecided", "vacuous", "error")
+    order: tuple[Verdict, ...] = ("proved", "refuted", "undecided", "vacuous", "error")
     parts = [f"{verdicts[verdict]} {verdict}" for verdict in order if verdicts[verdict]]
     libraries = sum(file.library for file in report.files)
     text = f"{_count(len(specs), 'spec')} in {_count(len(report.files) - libraries, 'file')}"

@@ -52,7 +52,7 @@ def layout(layout_: Layout) -> str:
 
 
 def bare(node: Any) -> Any:
-    """The same data without places, origins, texts, and whether it was stated."""
+    """The same data without places, origins, texts, what was derived from it, and whether it was stated."""
     if isinstance(node, tuple):
         return tuple(bare(part) for part in node)
     if isinstance(node, Span | Origin):
@@ -60,6 +60,9 @@ def bare(node: Any) -> Any:
     if isinstance(node, Mapping):
         return {key: bare(value) for key, value in node.items()}
     if dataclasses.is_dataclass(node):
-        dropped = ("text", "stated")
-        return (type(node).__name__, *(bare(getattr(node, f.name)) for f in dataclasses.fields(node) if f.name not in dropped))
+        dropped = ("text", "stated", "lines", "facts")
+        return (
+            type(node).__name__,
+            *(bare(getattr(node, f.name)) for f in dataclasses.fields(node) if f.name not in dropped),
+        )
     return node
