@@ -64,9 +64,7 @@ def test_right_and_wrong_are_told_apart(report: dict[str, Any]) -> None:
 
 
 def test_the_catalogue_lists_every_spec_once() -> None:
-    written = [
-        (path.name, name) for path in sorted(HERE.glob("*.place")) for name in NAMED.findall(path.read_text())
-    ]
+    written = [(path.name, name) for path in sorted(HERE.glob("*.place")) for name in NAMED.findall(path.read_text())]
     listed = [(report["file"], spec["name"]) for report, spec in SPECS]
     assert sorted(written) == sorted(listed)
     assert len({report["id"] for report in REPORTS}) == len(REPORTS)
