@@ -67,7 +67,7 @@ def blame(
             return Blame(
                 "GI05",
                 (),
-                f"{what} loses micro-batch {which}",
+                f"{what} loses micro-batch{'es' if len(lost) > 1 else ''} {which}",
                 "not every micro-batch is added up",
                 "accumulate every micro-batch before the update",
                 fault,

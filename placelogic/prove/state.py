@@ -116,7 +116,7 @@ def optimizer_obligations(
             span=origin.span,
             stated=stated,
             message=f"{weights.optimizer.name} needs {needs.value} to update `{weights.name}`, "
-            f"but its {state} are cut over {axis}",
+            f"but its {state} {'state is' if state == 'optimizer' else 'are'} cut over {axis}",
             label=f"{weights.optimizer.name} sees only a shard",
             help="cut `on param` or `on layer`, which keep tensors whole, or use an elementwise optimizer",
         )
