@@ -104,6 +104,16 @@ def blame(
             fault,
             rows,
         )
+    if not any(every) and any(t.scale.at(env) == 0 for t in terms):
+        return Blame(
+            "GI03",
+            (),
+            f"{what} is multiplied by 0",
+            "nothing of it is left",
+            "leave this factor out",
+            "wrong",
+            rows,
+        )
     if not any(every):
         return Blame(
             "GI05",

@@ -40,7 +40,7 @@ def finding(program: Program, sizes: Sizes, obligation: Obligation, env: Mapping
         rows = found.rows
         step = program.step(obligation.weights)
         if code == "GI" and step is not None:
-            span = place(program, step, obligation.values.read, found.code, found.axes)
+            span = place(program, step, obligation.values.read, found.code, found.axes, mesh)
             code, axes, message, label, help_, fault = (
                 found.code,
                 found.axes,
