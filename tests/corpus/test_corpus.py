@@ -54,6 +54,23 @@ def test_one_factor_is_scale_only(report: dict[str, Any], spec: dict[str, Any]) 
         assert first["class"] == "scale", first
 
 
+@pytest.mark.parametrize(("report", "spec"), SPECS, ids=[spec["name"] for _, spec in SPECS])
+def test_points_at_the_statement(report: dict[str, Any], spec: dict[str, Any]) -> None:
+    """The first finding lies at the statement that a person would have to change, or to add something to."""
+    if "at" in spec:
+        span = found()[spec["name"]]["findings"][0]["span"]
+        text = (HERE / report["file"]).read_text().splitlines()
+        assert text[span["line"] - 1][span["column"] - 1 : span["end_column"] - 1] == spec["at"]
+    else:
+        assert spec["verdict"] == "proved"
+
+
+def test_of_two_sums_the_second_is_pointed_at() -> None:
+    first = found()["b25_sequence_parallel_on"]["findings"][0]
+    text = (HERE / "summed_twice.place").read_text().splitlines()
+    assert text[first["span"]["line"] - 2].strip() == "reduce over tp by sum"
+
+
 @pytest.mark.parametrize("report", STATED, ids=[report["id"] for report in STATED])
 def test_right_and_wrong_are_told_apart(report: dict[str, Any]) -> None:
     """What only rounds differently (`no`: outside of what is claimed) has nothing to refute."""
