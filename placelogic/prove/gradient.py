@@ -225,6 +225,8 @@ def _norm(program: Program, weights: Weights, clip: GlobalNorm, read: Read, size
 def _miscounted(weights: Weights, sizes: Sizes, axis: str, cut: bool, summed: bool) -> Formula:
     uses = weights.uses
     size = sizes.size(axis)
+    if uses is not None and uses.axis == axis and cut:  # shared out among the holders
+        return FALSE if summed else at_least(size, 2)
     if uses is not None and uses.axis == axis:
         holders = members(weights, sizes, axis)
         if summed:

@@ -92,7 +92,7 @@ def alignment_obligations(
                     code="CC02" if nested else "SC03",
                     weights=weights.name,
                     axes=(axis,),
-                    violation=both(apart(one.cut, other.cut, axis, sizes), one.when, other.when),
+                    violation=both(apart(one.cut, other.cut, axis, lambda atom: members(weights, sizes, atom)), one.when, other.when),
                     span=later.span,
                     stated=stated,
                     message=f"{other.state} and {one.state} of `{weights.name}` are cut differently over {axis}: "
@@ -139,7 +139,7 @@ def optimizer_obligations(
             code="SC06",
             weights=weights.name,
             axes=(axis,),
-            violation=both(at_least(sizes.size(axis), 2), either(*(shard.when for shard in broken))),
+            violation=both(at_least(members(weights, sizes, axis), 2), either(*(shard.when for shard in broken))),
             span=first.origin.span,
             stated=stated,
             message=f"{weights.optimizer.name} needs {needs.value} to update `{weights.name}`, "
