@@ -42,9 +42,7 @@ class Named:
     formula: Formula
 
 
-def script(
-    named: Iterable[Named], goal: Formula, *, heading: Iterable[str] = (), status: Status | None = None
-) -> str:
+def script(named: Iterable[Named], goal: Formula, *, heading: Iterable[str] = (), status: Status | None = None) -> str:
     """A query as a self-contained SMT-LIB 2 text: unsat means the goal never holds. With a `heading`
     it is told in comments what is what; `status`: the answer to expect."""
     named = list(named)
@@ -56,7 +54,7 @@ def script(
     if status is not None:
         lines.append(f"(set-info :status {status})")
     lines += [f"(declare-const {symbol(name)} Int)" for name in names]
-    for title, formula in zip([*(assumption.name for assumption in named), "what must not hold"], assertions):
+    for title, formula in zip([*(assumption.name for assumption in named), "can this hold?"], assertions):
         if heading:
             lines.append(_comment(title))
         lines.append(f"(assert {smt(formula)})")
