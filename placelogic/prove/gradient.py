@@ -108,7 +108,7 @@ def _uneven(program: Program, weights: Weights, sizes: Sizes, stated: bool) -> I
             stated=stated,
             message="tokens are uneven, so a mean of means weighs the tokens of small shares more",
             label="divides by the tokens of one share only",
-            help="say `loss mean global`, or `tokens even` if every share has as many tokens",
+            help="say `loss mean global` and sum instead of averaging, or `tokens even` if all shares have as many tokens",
             fault="wrong",
         )
 
