@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -23,9 +23,9 @@ TEXT = "<text>"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """`at` fixes sizes by name. `rlimit` (solver steps) and `timeout` (seconds, wall clock) bound the
-    work on one spec; None leaves the solver's own limits. `fixes`: look for an edit that mends a
-    refuted spec, for those not meant to be refuted ("wanted"), for all ("always"), or never (None)."""
+    """`at` fixes sizes by name. `rlimit` (solver steps) and `timeout` (seconds, wall clock) bound one
+    query to the solver; None leaves its own limits. `fixes`: look for an edit that mends a refuted
+    spec, for those not meant to be refuted ("wanted"), for all ("always"), or never (None)."""
 
     at: Mapping[str, int] = field(default_factory=dict)
     require_stated: bool = False
@@ -64,15 +64,27 @@ def check(
     return Report(tuple(check_files(find([path]), settings)))
 
 
-def check_files(found: tuple[Found, ...], settings: Settings) -> Iterator[FileReport]:
-    """One report per file, as they are done."""
+def check_files(found: Sequence[Found], settings: Settings) -> Iterator[FileReport]:
+    """One report per file, as they are done. Libraries alone are nothing to check, which is no pass:
+    then an error comes last."""
+    specs = False
     for one in found:
-        yield check_found(one, settings)
+        report = check_found(one, settings)
+        specs = specs or not report.library
+        yield report
+    if found and not specs:
+        count = f"{len(found)} libraries" if len(found) > 1 else "a library"
+        path = os.path.dirname(found[-1].path)
+        message = f"there is nothing to check: {count}, and no spec"
+        yield failed(path, "", SpecError(Problem("PL015", message, whole(path), "name a file or folder with specs")))
 
 
 def check_found(found: Found, settings: Settings) -> FileReport:
+    """Check what was found, or tell why there is nothing to read."""
     if found.problem is not None:
         return failed(found.path, "", SpecError(found.problem))
+    if found.data is not None:
+        return check_bytes(found.data, found.path, settings)
     return check_file(found.path, settings, library=found.in_folder)
 
 
@@ -85,6 +97,17 @@ def check_file(path: str, settings: Settings = Settings(), *, library: bool = Fa
     except Exception as error:
         return failed(path, "", error)
     return check_text(text, path, settings, library=library)
+
+
+def check_bytes(data: bytes, path: str, settings: Settings) -> FileReport:
+    """Check what came without a file."""
+    try:
+        from placelogic.syntax.read import decode
+
+        text = decode(data, path)
+    except Exception as error:
+        return failed(path, "", error)
+    return check_text(text, path, settings)
 
 
 def check_text(text: str, path: str, settings: Settings = Settings(), *, library: bool = False) -> FileReport:
@@ -116,18 +139,22 @@ def _with_fixes(report: SpecReport, file: File, text: str, settings: Settings) -
 
 
 def is_library(file: File) -> bool:
-    """Whether the file defines strategies or models, and nothing to check."""
-    from placelogic.syntax.ast import ImportStmt, ModelDef, StrategyDef
+    """Whether the file is made to be imported: it defines strategies, models or weights, without a mesh
+    and without anything that only a spec would say."""
+    from placelogic.syntax import ast
 
-    defines = any(isinstance(statement, (StrategyDef, ModelDef)) for statement in file.statements)
-    return defines and all(isinstance(statement, (StrategyDef, ModelDef, ImportStmt)) for statement in file.statements)
+    shared = (
+        ast.StrategyDef, ast.ModelDef, ast.ImportStmt, ast.WeightsStmt, ast.ModelStmt, ast.LetStmt,
+        ast.FreezeStmt, ast.OptimizerStmt, ast.PrecisionStmt,
+    )  # fmt: skip
+    return bool(file.statements) and all(isinstance(statement, shared) for statement in file.statements)
 
 
 def complete(spec: ElaboratedSpec) -> Program:
     """The program of a spec with its derived step. Raises SpecError."""
     from placelogic.elaborate.derive import derive
 
-    if spec.problems or spec.program is None:
+    if spec.program is None or spec.stated is None:
         raise SpecError(*spec.problems)
     return derive(spec.program, spec.stated)
 
@@ -193,9 +220,12 @@ def _check_spec(spec: ElaboratedSpec, place: _Place, settings: Settings) -> Spec
 def _prove(program: Program, settings: Settings) -> SpecReport:
     from placelogic.prove import Options, prove
 
-    limits = {"rlimit": settings.rlimit, "timeout_s": settings.timeout}
-    given = {name: limit for name, limit in limits.items() if limit is not None}
-    return prove(program, Options(require_stated=settings.require_stated, **given))
+    options = Options(require_stated=settings.require_stated)
+    if settings.rlimit is not None:
+        options = replace(options, rlimit=settings.rlimit)
+    if settings.timeout is not None:
+        options = replace(options, timeout_s=settings.timeout)
+    return prove(program, options)
 
 
 def _nothing_stated(place: Span) -> Finding:

@@ -11,7 +11,6 @@ import click
 from placelogic import __version__
 
 if TYPE_CHECKING:
-    from placelogic.checking import Settings
     from placelogic.files import Found
     from placelogic.report.diagnostic import FileReport
 
@@ -85,25 +84,25 @@ def check(files: tuple[str, ...], form: str, quiet: bool, **settings: Any) -> in
 
     Exit codes: 0 all proved (or as expected), 1 any refuted, 2 any error, 3 any undecided or vacuous.
     """
-    from placelogic.checking import Settings
+    from placelogic.checking import Settings, check_files
     from placelogic.files import find
     from placelogic.report.diagnostic import Report
     from placelogic.report.terminal import Printer, Progress, terminal_width
     from placelogic.report.text import Look, closing_lines, file_lines
 
-    options = Settings(**settings)
-    found = find(files)
+    found = [_stdin() if one.path == STDIN_ARGUMENT else one for one in find(files)]
     look = Look(terminal_width(sys.stdout), quiet)
     printer = Printer(sys.stdout)
-    progress = Progress(len(found), sys.stderr)
+    progress = Progress([one.path for one in found], sys.stderr)
     done: list[FileReport] = []
     try:
-        for number, one in enumerate(found, 1):
-            progress.at(number, one.path)
-            done.append(_check_one(one, options))
-            if form == "text" and (lines := file_lines(done[-1], look)):
+        progress.step()
+        for file in check_files(found, Settings(**settings)):
+            done.append(file)
+            if form == "text" and (lines := file_lines(file, look)):
                 progress.clear()
                 printer.lines(lines)
+            progress.step()
     finally:
         progress.clear()
     report = Report(tuple(done))
@@ -116,22 +115,10 @@ def check(files: tuple[str, ...], form: str, quiet: bool, **settings: Any) -> in
     return report.exit_code
 
 
-def _check_one(found: Found, options: Settings) -> FileReport:
-    from placelogic.checking import check_found, check_text, failed
+def _stdin() -> Found:
+    from placelogic.files import Found
 
-    if found.path != STDIN_ARGUMENT:
-        return check_found(found, options)
-    try:
-        text = _read_stdin()
-    except Exception as error:
-        return failed(STDIN, "", error)
-    return check_text(text, STDIN, options)
-
-
-def _read_stdin() -> str:
-    from placelogic.syntax.read import decode
-
-    return decode(_stdin_bytes(), STDIN)
+    return Found(STDIN, data=_stdin_bytes())
 
 
 def _stdin_bytes() -> bytes:
@@ -142,23 +129,25 @@ def _stdin_bytes() -> bytes:
 @cli.command(short_help="Print a spec with its derived step.")
 @click.argument("file", metavar="FILE")
 @click.option("--spec", "name", metavar="NAME", help="Only the spec of this name.")
+@click.option("--who", is_flag=True, help="Print a table instead: who splits, sums, divides and updates what, and where.")
 @_at
-def show(file: str, name: str | None, at: dict[str, int]) -> int:
+def show(file: str, name: str | None, who: bool, at: dict[str, int]) -> int:
     """Print a spec with everything spelled out: strategies expanded, and the step that is derived
     where the spec states none. FILE may be - for standard input.
 
     \b
     placelogic show llama.place
     placelogic show ablations.place --spec zero3 --at tp=1
+    placelogic show llama.place --who
     """
     from placelogic.checking import failed
     from placelogic.showing import show_text
-    from placelogic.syntax.read import read_source
+    from placelogic.syntax.read import decode, read_source
 
-    path, text = (STDIN, "") if file == STDIN_ARGUMENT else (file, "")
+    path, text = STDIN if file == STDIN_ARGUMENT else file, ""
     try:
-        text = _read_stdin() if path == STDIN else read_source(path)
-        shown = show_text(text, path, name, at)
+        text = decode(_stdin_bytes(), STDIN) if path == STDIN else read_source(path)
+        shown = show_text(text, path, name, at, who)
     except Exception as error:
         _print_problems(failed(path, text, error))
         return 2

@@ -50,8 +50,8 @@ def _unmet(report: SpecReport, wanted: Expectation) -> Finding:
     return Finding(
         UNMET,
         "error",
-        f"`expect {hoped}` is not met: the spec is {came}",
+        f"`expect {hoped}` is not met: the verdict is {came}",
         wanted.span,
         weights=wanted.weights,
-        label=f"came out {came}",
+        label=f"it is {came}",
     )

@@ -22,11 +22,12 @@ def whole(path: str) -> Span:
 @dataclass(frozen=True, slots=True)
 class Found:
     """A file to read. `in_folder`: it was not named but found, so it may be a library. `problem`:
-    there is nothing to read, and why."""
+    there is nothing to read, and why. `data`: its content, where it is no file."""
 
     path: str
     in_folder: bool = False
     problem: Problem | None = None
+    data: bytes | None = None
 
 
 def find(paths: Iterable[str]) -> tuple[Found, ...]:

@@ -19,10 +19,11 @@ class Shown:
     problems: FileReport
 
 
-def show_text(text: str, path: str, name: str | None, at: Mapping[str, int]) -> Shown:
+def show_text(text: str, path: str, name: str | None, at: Mapping[str, int], who: bool = False) -> Shown:
     """Show the specs of a file, or the one named. Raises SpecError when the file has none such."""
     from placelogic.elaborate import elaborate_file
     from placelogic.elaborate.show import show
+    from placelogic.report.who import table
     from placelogic.syntax.parse import parse
 
     specs = elaborate_file(parse(text, path), at)
@@ -36,7 +37,8 @@ def show_text(text: str, path: str, name: str | None, at: Mapping[str, int]) -> 
     wrong: list[SpecReport] = []
     for spec in specs:
         try:
-            texts.append(show(complete(spec)).rstrip("\n") + "\n")
+            program = complete(spec)
+            texts.append(f"{spec.name}\n\n{table(program)}" if who else show(program).rstrip("\n") + "\n")
         except Exception as error:
             wrong.append(SpecReport(spec.name, "error", findings=findings_of(error, whole(path))))
     return Shown(tuple(texts), FileReport(path, tuple(wrong), text))

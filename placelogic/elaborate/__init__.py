@@ -26,7 +26,7 @@ Codes of the problems found here (PL0 files, PL2 names, PL3 meaning, PL4 arithme
     PL312  stages over a product              PL313  stages over an axis that splits the work
     PL314  an axis twice in one list          PL315  activations cut along another dimension than the work
     PL316  weights without that dimension     PL317  reshard_after_forward over axes without a gather
-    PL318  a parameter that nothing uses
+    PL318  a parameter that nothing uses      PL319  a cut over the axis of one's own stages
     PL320  sync over a product with a routed factor             PL321  sync by none over a routed axis
     PL322  equally specific statements differ                   PL323  a step, and sync or scale lines as specific
     PL324  frozen weights named               PL325  `tokens` where it is not one number
@@ -36,7 +36,7 @@ Codes of the problems found here (PL0 files, PL2 names, PL3 meaning, PL4 arithme
     PL336  refresh without a master copy      PL337  host moves with nothing on the host
     PL338  optimizer on the host, gradients not moved           PL339  gradients on the host, optimizer not
     PL340  a root over a product of open sizes                  PL341  a broadcast among several init lines
-    PL342  the start said to be both the same and different
+    PL342  the start said to be both the same and different     PL343  the fresh gradient or the buffer?
     PL350  a size given by an axis            PL390  budgets and claims
 
     PL400  a size that is no positive whole number              PL401  division by zero

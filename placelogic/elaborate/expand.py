@@ -15,7 +15,7 @@ from placelogic.elaborate.bind import MAX_NODES, bind_arguments, rebuild, too_la
 from placelogic.elaborate.library import Definition, Scope, Scoped
 from placelogic.elaborate.log import Item, Log
 from placelogic.problem import closest
-from placelogic.program.expr import Binary, Expr, Name, names, substitute
+from placelogic.program.expr import Binary, Expr, Name, names, number, substitute
 from placelogic.source import Span
 from placelogic.syntax import ast
 
@@ -204,7 +204,9 @@ def _local_names(node: ast.StrategyDef | ast.ModelDef) -> Iterable[tuple[str, Ex
 
 
 def product(factors: tuple[str, ...]) -> Expr:
-    """The names multiplied."""
+    """The names multiplied; 1 without any, as where every factor of an axis is unknown."""
+    if not factors:
+        return number(1)
     result: Expr = Name(factors[0])
     for name in factors[1:]:
         result = Binary("*", result, Name(name))

@@ -190,6 +190,19 @@ def _ratio_variables(ratio: Ratio) -> Iterator[str]:
 
 # --- SMT-LIB --------------------------------------------------------------------------------
 
+_SIZE = "size."
+
+
+def symbol(name: str) -> str:
+    """The variable in SMT-LIB. Sizes get a prefix: a person may call one `and` or `mod`, and quoting
+    alone does not tell it from the operator."""
+    return f"|{name}|" if "." in name else f"|{_SIZE}{name}|"
+
+
+def unquoted(symbol_name: str) -> str:
+    """The variable that a declared symbol (without its bars) stands for."""
+    return symbol_name.removeprefix(_SIZE)
+
 
 def _int(value: int) -> str:
     return str(value) if value >= 0 else f"(- {-value})"
@@ -198,7 +211,7 @@ def _int(value: int) -> str:
 def _poly(poly: Poly) -> str:
     terms = []
     for monomial, coefficient in poly:
-        factors = [f"|{name}|" for name, power in monomial for _ in range(power)]
+        factors = [symbol(name) for name, power in monomial for _ in range(power)]
         if coefficient != 1 or not factors:
             factors.insert(0, _int(coefficient))
         terms.append(factors[0] if len(factors) == 1 else f"(* {' '.join(factors)})")
@@ -233,7 +246,7 @@ def smt(formula: Formula) -> str:
             total = "0" if not terms else terms[0] if len(terms) == 1 else f"(+ {' '.join(terms)})"
             return f"(distinct {total} {_poly(goal)})"
         case Remainder(name, num, den):
-            return f"(= |{name}| (mod {_poly(num)} {_poly(den)}))"
+            return f"(= {symbol(name)} (mod {_poly(num)} {_poly(den)}))"
         case _:
             assert_never(formula)
 

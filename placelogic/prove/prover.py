@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from placelogic.problem import Problem, SpecError
 from placelogic.program.program import BroadcastParams, Origin, Program, flat
 from placelogic.prove.collect import Collected, collect
-from placelogic.prove.confirm import complete, confirmer
+from placelogic.prove.confirm import Confirmation, complete, confirmer
 from placelogic.prove.findings import arrange, finding
 from placelogic.prove.formula import FALSE, Formula, either, test
 from placelogic.prove.notes import notes
@@ -17,6 +17,7 @@ from placelogic.prove.ratio import ONE, const
 from placelogic.prove.sizes import Sizes, sizes_of
 from placelogic.prove.smallest import Found, GaveUp, smallest
 from placelogic.prove.solver import RLIMIT, TIMEOUT_S, Limits, Named, Solver
+from placelogic.prove.start import ambiguous_streams
 from placelogic.prove.values import members
 from placelogic.report.diagnostic import Finding, Obligations, SpecReport
 
@@ -54,8 +55,10 @@ def prove(program: Program, options: Options = Options()) -> SpecReport:
             f"no mesh at all satisfies the assumptions {clash}" if clash else "no mesh at all is allowed",
         )
     if possible.status == "unknown":
-        return _gave_up(program, printed, possible.reason)
-    _check_divisors(program, sizes, solver)
+        return _gave_up(program, printed, f"whether any mesh satisfies the assumptions: {possible.reason}")
+    doubtful = _check_divisors(program, sizes, solver)
+    if doubtful is not None:
+        return _gave_up(program, printed, doubtful)
     return _decide(program, sizes, solver, collected, printed, options.explain)
 
 
@@ -80,12 +83,12 @@ def _decide(
             match result:
                 case None:
                     continue
-                case Found(sizes=env, confirmed=True):
+                case Found(sizes=env, confirmation=Confirmation(wrong=True, at=at)):
                     refuted += not one.warning
-                    findings.append(finding(program, sizes, one, env))
-                case Found(sizes=env):
+                    findings.append(finding(program, sizes, one, env, at))
+                case Found(sizes=env, confirmation=confirmation):
                     undecided += 1
-                    findings.append(_unconfirmed(one, complete(sizes, env)))
+                    findings.append(_unconfirmed(one, complete(sizes, env), confirmation))
                 case GaveUp(reason=reason):
                     undecided += 1
                     findings.append(_unknown(one, reason))
@@ -105,7 +108,7 @@ def _decide(
 
 def _search(program: Program, sizes: Sizes, solver: Solver, one: Obligation) -> Found | GaveUp | None:
     if one.warning:  # tells of a habit, not of wrong training: nothing to simulate
-        return smallest(solver, sizes, one.violation, lambda env: True)
+        return smallest(solver, sizes, one.violation, lambda env: Confirmation(True))
     return smallest(solver, sizes, one.violation, confirmer(program, sizes, one.weights))
 
 
@@ -129,7 +132,7 @@ def _gave_up(program: Program, printed: tuple[str, ...], reason: str) -> SpecRep
     told = Finding(
         "UN01",
         "error",
-        f"the solver could not tell whether any mesh satisfies the assumptions ({reason})",
+        f"the solver could not tell {reason}",
         program.span,
         help="fix some sizes with --at, or raise --rlimit and --timeout",
     )
@@ -148,7 +151,17 @@ def _unknown(one: Obligation, reason: str) -> Finding:
     )
 
 
-def _unconfirmed(one: Obligation, env: Mapping[str, int]) -> Finding:
+def _unconfirmed(one: Obligation, env: Mapping[str, int], confirmation: Confirmation) -> Finding:
+    if confirmation.at is not None:
+        return Finding(
+            "UN03",
+            "error",
+            f"undecided: {one.name} fails in the calculus, but only on meshes too large to simulate",
+            one.span,
+            weights=one.weights,
+            axes=one.axes,
+            help="leave sizes open, so that a small mesh can show the fault",
+        )
     shown = ", ".join(f"{name} = {value}" for name, value in env.items() if "." not in name)
     return Finding(
         "UN02",
@@ -164,11 +177,13 @@ def _unconfirmed(one: Obligation, env: Mapping[str, int]) -> Finding:
 # --- arithmetic that must make sense --------------------------------------------------------
 
 
-def _check_divisors(program: Program, sizes: Sizes, solver: Solver) -> None:
-    """Raises SpecError where a divisor can be zero, or a broadcast has no root, at an allowed size."""
+def _check_divisors(program: Program, sizes: Sizes, solver: Solver) -> str | None:
+    """Raises SpecError where a divisor can be zero, or a broadcast has no root, at an allowed size.
+    Returns what the solver could not tell, if anything."""
     problems = []
+    doubtful = None
     for divisor in sizes.divisors:
-        answer = solver.check(test("=", divisor.value))
+        answer = solver.check(test("=", divisor.value), model=True)
         if answer.status == "sat":
             model = complete(sizes, answer.model or {})
             where = ", ".join(f"{name} = {value}" for name, value in model.items() if "." not in name)
@@ -181,17 +196,12 @@ def _check_divisors(program: Program, sizes: Sizes, solver: Solver) -> None:
                 )
             )
         elif answer.status == "unknown":
-            problems.append(
-                Problem(
-                    "PL404",
-                    f"it could not be decided whether `{divisor.text}` can be zero",
-                    divisor.span,
-                    "divide by something simpler, or fix sizes with --at",
-                )
-            )
+            doubtful = f"whether `{divisor.text}` can be zero, and something is divided by it: {answer.reason}"
     problems += _missing_roots(program, sizes, solver)
+    problems += ambiguous_streams(program)
     if problems:
         raise SpecError(*problems)
+    return doubtful
 
 
 def _missing_roots(program: Program, sizes: Sizes, solver: Solver) -> Iterable[Problem]:
@@ -212,7 +222,7 @@ def _missing_roots(program: Program, sizes: Sizes, solver: Solver) -> Iterable[P
         seen.add((origin.span, size))
         label = program.mesh.label(axes)
         yield Problem(
-            "PL405",
+            "PL404",
             f"device {root} of {label} does not exist at every allowed size",
             origin.span,
             f"broadcast from 0, or `assume {label} > {root}`",

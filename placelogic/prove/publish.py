@@ -21,7 +21,7 @@ from placelogic.program.program import (
 from placelogic.prove.formula import FALSE, TRUE, Formula, at_least, both, either, negate
 from placelogic.prove.obligations import Obligation
 from placelogic.prove.sizes import Sizes
-from placelogic.prove.state import Shards
+from placelogic.prove.state import Shards, partial
 from placelogic.prove.values import Trace, members
 from placelogic.source import Span
 
@@ -39,7 +39,16 @@ def publication_obligations(
     layout = weights.params
     code = "FW01" if layout.materialized is not None else "SC04"
 
-    def make(name: str, axes: tuple[str, ...], violation: Formula, message: str, label: str, help: str, span: Span):
+    def make(
+        name: str,
+        axes: tuple[str, ...],
+        violation: Formula,
+        message: str,
+        label: str,
+        help: str,
+        span: Span,
+        shown: tuple[str, str] = ("old parameters", "new parameters"),
+    ) -> Obligation:
         return Obligation(
             name=f"{name} of {weights.name}",
             code=code,
@@ -52,21 +61,21 @@ def publication_obligations(
             label=label,
             help=help,
             fault="nonuniform",
+            shown=shown,
         )
 
     unrefreshed: Formula = TRUE if weights.master else FALSE
     unfetched: Formula = TRUE if layout.host is not None or weights.optimizer_state.host is not None else FALSE
     stale: dict[str, Formula] = {}
     for axis in program.mesh.axes:
-        partial = bool(cuts[axis]) and layout.cut(axis) is None
-        stale[axis] = at_least(members(weights, sizes, axis), 2) if partial else FALSE
+        stale[axis] = _stale(weights, sizes, cuts, axis, layout)
     spans = {axis: where for axis in stale}
     for publish in after:
         match publish.op:
             case Refresh():
                 unrefreshed = both(unrefreshed, negate(publish.when))
                 unfetched = TRUE if unfetched != FALSE or _host(weights) else FALSE
-                stale = {axis: _restale(weights, sizes, cuts, axis, layout) for axis in stale}
+                stale = {axis: _stale(weights, sizes, cuts, axis, layout) for axis in stale}
             case FetchParams():
                 unfetched = both(unfetched, either(negate(publish.when), unrefreshed))
             case GatherParams(axes=axes):
@@ -112,6 +121,7 @@ def publication_obligations(
             "updated shards are not published",
             f"write `gather params over {axis}` at the end of the step",
             spans[axis],
+            ("new shard {i}, old parameters elsewhere", "new parameters"),
         )
 
 
@@ -119,8 +129,8 @@ def _host(weights: Weights) -> bool:
     return weights.params.host is not None or weights.optimizer_state.host is not None
 
 
-def _restale(weights: Weights, sizes: Sizes, cuts: Shards, axis: str, layout: Layout) -> Formula:
-    """After a refresh the compute copy is new exactly where the master is."""
-    if cuts[axis] and layout.cut(axis) is None:
-        return at_least(members(weights, sizes, axis), 2)
-    return FALSE
+def _stale(weights: Weights, sizes: Sizes, cuts: Shards, axis: str, layout: Layout) -> Formula:
+    """Where only owners update (or, after a refresh, have the new master), the others are stale."""
+    if layout.cut(axis) is not None:
+        return FALSE
+    return both(at_least(members(weights, sizes, axis), 2), partial(cuts[axis]))

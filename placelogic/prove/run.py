@@ -57,6 +57,9 @@ class _Reached:
 
 _ALWAYS = _Reached(TRUE, TRUE)
 
+_GRADIENT_OPS = (Reduce, GatherGradients, Scale, ScaleLoss)
+"""What acts on the fresh gradient when it stands before `accumulate` in a loop."""
+
 
 class Run:
     """One weight group's step, executed symbolically. Everything is linear, so that a loop is
@@ -164,7 +167,8 @@ class Run:
         for op in loop.body:
             if op is accumulate or isinstance(op, Accumulate):
                 break
-            fresh = self.group.apply(op, fresh)
+            if isinstance(op, _GRADIENT_OPS):
+                fresh = self.group.apply(op, fresh)
         return fresh
 
     def _clash(self, held: Value, incoming: Value, origin: Origin, when: Formula) -> None:
@@ -190,8 +194,11 @@ class Run:
                 if self._listening:
                     self._clash(held, fresh, op.origin, when.read)
                 buffers[op.buffer] = add(held, self.group.settled(fresh))
-            elif not accumulated and isinstance(op, (Reduce, GatherGradients, Scale, ScaleLoss)):
+            elif not accumulated and isinstance(op, _GRADIENT_OPS):
                 fresh = self.group.apply(op, fresh)
+            elif not accumulated and isinstance(op, Clip):
+                self._order += self._listening
+                self._read("clip", fresh, when.read, times, op.origin)
             else:
                 buffers = self._op(op, buffers, when, times)
         return buffers
@@ -202,9 +209,12 @@ class Run:
             case Reduce(buffer=buffer) | Scale(buffer=buffer):
                 self._gradient_op(op)
                 return {**buffers, buffer: self.group.apply(op, buffers.get(buffer, {}))}
-            case GatherGradients() | ScaleLoss():
+            case GatherGradients():
                 self._gradient_op(op)
-                return {**buffers, None: self.group.apply(op, buffers.get(None, {}))}
+                buffer = self._updated_buffer()
+                return {**buffers, buffer: self.group.apply(op, buffers.get(buffer, {}))}
+            case ScaleLoss():
+                raise AssertionError("elaboration lets a loss be scaled while its gradient is fresh only")
             case Update(buffer=buffer):
                 self._read("update", buffers.get(buffer, {}), when.read, times, op.origin)
             case Clip():
@@ -221,7 +231,7 @@ class Run:
         return buffers
 
     def _updated_buffer(self) -> str | None:
-        """Clip and skip look at what the update will read."""
+        """Clip, skip and a gather of gradients work on what the update will read."""
         step = self.group.program.step(self.group.weights.name)
         assert step is not None
         for op in flat(step.ops):

@@ -124,7 +124,7 @@ class Sizes:
         if a.den != ONE_POLY or b.den != ONE_POLY:
             raise SpecError(
                 Problem(
-                    "PL403",
+                    "PL402",
                     f"`{show(expr)}` takes the remainder of something that need not be a whole number",
                     expr.span,
                     "use % between whole numbers only",
@@ -158,7 +158,7 @@ class Sizes:
 
 
 def _zero(expr: Expr) -> Problem:
-    return Problem("PL402", f"`{show(expr)}` divides by zero", expr.span, "divide by something that is never zero")
+    return Problem("PL401", f"`{show(expr)}` divides by zero", expr.span, "divide by something that is never zero")
 
 
 def sizes_of(program: Program) -> tuple[Sizes, tuple[Named, ...]]:

@@ -6,6 +6,7 @@ import heapq
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from placelogic.prove.confirm import Confirmation
 from placelogic.prove.formula import Formula, equal, test
 from placelogic.prove.ratio import const, var
 from placelogic.prove.sizes import PER_ITEM, Sizes
@@ -19,10 +20,10 @@ MAX_REJECTED = 8
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """`sizes`: every variable of the model, coordinates included. `confirmed`: simulated too."""
+    """`sizes`: every variable of the model, coordinates included, and what the simulation says."""
 
     sizes: Mapping[str, int]
-    confirmed: bool
+    confirmation: Confirmation
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,31 +32,32 @@ class GaveUp:
 
 
 def smallest(
-    solver: Solver, sizes: Sizes, violation: Formula, confirm: Callable[[Mapping[str, int]], bool]
+    solver: Solver, sizes: Sizes, violation: Formula, confirm: Callable[[Mapping[str, int]], Confirmation]
 ) -> Found | GaveUp | None:
     """None: the violation cannot hold. GaveUp: the solver did. Else the smallest model that the
     simulation confirms, or an unconfirmed one where none is."""
-    answer = solver.check(violation)
+    answer = solver.check(violation, model=True)
     if answer.status == "unsat":
         return None
     if answer.status == "unknown" or answer.model is None:
         return GaveUp(answer.reason)
-    first: Mapping[str, int] | None = None
+    first: Found | None = None
     rejected = 0
     for mesh in _meshes(solver, sizes, violation, answer.model):
         model = _shrink(solver, sizes, violation, mesh)
         if model is None:
             continue
-        if confirm(model):
-            return Found(model, True)
-        first = first or model
+        confirmation = confirm(model)
+        if confirmation.wrong:
+            return Found(model, confirmation)
+        first = first or Found(model, confirmation)
         rejected += 1
         if rejected >= MAX_REJECTED:
             break
     if first is None:
         model = dict(answer.model)
         return Found(model, confirm(model))
-    return Found(first, False)
+    return first
 
 
 def _meshes(solver: Solver, sizes: Sizes, violation: Formula, model: Mapping[str, int]):
@@ -81,7 +83,7 @@ def _least(solver: Solver, violation: Formula, name: str, known: int) -> int:
     low, high = 1, known
     while low < high:
         middle = (low + high) // 2
-        answer = solver.check(violation, test("<=", var(name), const(middle)))
+        answer = solver.check(violation, test("<=", var(name), const(middle)), model=True)
         if answer.status == "sat" and answer.model is not None:
             high = min(middle, answer.model.get(name, middle))
         else:
@@ -92,7 +94,7 @@ def _least(solver: Solver, violation: Formula, name: str, known: int) -> int:
 def _shrink(solver: Solver, sizes: Sizes, violation: Formula, mesh: Mapping[str, int]) -> Mapping[str, int] | None:
     """With these axis sizes: the least M, then token counts, then other sizes, one after the other."""
     fixed = [equal(axis, size) for axis, size in mesh.items()]
-    answer = solver.check(violation, *fixed)
+    answer = solver.check(violation, *fixed, model=True)
     if answer.status != "sat" or answer.model is None:
         return None
     rest = [name for name in sizes.open if name not in mesh and name not in sizes.axis_names]
@@ -102,7 +104,7 @@ def _shrink(solver: Solver, sizes: Sizes, violation: Formula, mesh: Mapping[str,
     for name in order:
         value = 1
         while value < min(model.get(name, 1), 64):
-            smaller = solver.check(violation, *fixed, equal(name, value))
+            smaller = solver.check(violation, *fixed, equal(name, value), model=True)
             if smaller.status == "sat" and smaller.model is not None:
                 model = dict(smaller.model)
                 break

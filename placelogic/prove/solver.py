@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from time import monotonic
 from typing import Literal
 
-from placelogic.prove.formula import FALSE, TRUE, Formula, smt, variables
+from placelogic.prove.formula import FALSE, TRUE, Formula, smt, symbol, unquoted, variables
 
 RLIMIT = 20_000_000
 """Solver steps per query: the same on every machine, some seconds of work at most."""
@@ -43,7 +44,7 @@ def script(named: Iterable[Named], goal: Formula) -> str:
     assertions = [*(assumption.formula for assumption in named), goal]
     names = dict.fromkeys(name for formula in assertions for name in variables(formula))
     lines = ["(set-logic QF_NIA)"]
-    lines += [f"(declare-const |{name}| Int)" for name in names]
+    lines += [f"(declare-const {symbol(name)} Int)" for name in names]
     lines += [f"(assert {smt(formula)})" for formula in assertions]
     return "\n".join([*lines, "(check-sat)", ""])
 
@@ -60,6 +61,9 @@ class Solver:
         self._limits = limits
         self._solver = z3.Solver()
         self._solver.set("random_seed", 0)
+        self._solver.set(
+            "ctrl_c", False
+        )  # else an interrupt would come out as "unknown"; Python raises it after the query
         self._solver.set("rlimit", limits.rlimit)
         self._solver.set("timeout", max(1, int(limits.timeout_s * 1000)))
         self._names: dict[str, str] = {}
@@ -73,13 +77,13 @@ class Solver:
 
     def _parse(self, formulas: list[Formula]) -> list:
         names = dict.fromkeys(name for formula in formulas for name in variables(formula))
-        lines = [f"(declare-const |{name}| Int)" for name in names]
+        lines = [f"(declare-const {symbol(name)} Int)" for name in names]
         # Wrapping keeps one parsed term per formula: a top-level `and` would be split.
         lines += [f"(assert (or {smt(formula)} false))" for formula in formulas]
         return list(self._z3.parse_smt2_string("\n".join(lines)))
 
-    def check(self, goal: Formula = TRUE, *more: Formula) -> Answer:
-        """Whether `goal` (and `more`) can hold."""
+    def check(self, goal: Formula = TRUE, *more: Formula, model: bool = False) -> Answer:
+        """Whether `goal` (and `more`) can hold; `model`: also give sizes at which it does."""
         goals = [formula for formula in (goal, *more) if formula != TRUE]
         if FALSE in goals:
             return Answer("unsat")
@@ -87,14 +91,24 @@ class Solver:
         try:
             if goals:
                 self._solver.add(*self._parse(goals))
+            started = monotonic()
             result = self._solver.check()
             if result == self._z3.sat:
-                return Answer("sat", model=self._model())
+                return Answer("sat", model=self._model() if model else None)
             if result == self._z3.unsat:
                 return Answer("unsat", core=tuple(self._names[str(term)] for term in self._solver.unsat_core()))
-            return Answer("unknown", reason=self._solver.reason_unknown())
+            return Answer("unknown", reason=self._reason(monotonic() - started))
         finally:
             self._solver.pop()
+
+    def _reason(self, seconds: float) -> str:
+        """Why the solver gave up, in a person's words; z3 calls either limit "canceled"."""
+        said = self._solver.reason_unknown()
+        if seconds >= self._limits.timeout_s:
+            return f"it ran for {self._limits.timeout_s:g} s, the limit"
+        if "cancel" in said or "resource" in said:
+            return f"it used {self._limits.rlimit} solver steps, the limit"
+        return said
 
     def _model(self) -> dict[str, int]:
         model = self._solver.model()
@@ -102,5 +116,5 @@ class Solver:
         for declaration in model.decls():
             value = model[declaration]
             if self._z3.is_int_value(value):
-                values[declaration.name()] = value.as_long()
+                values[unquoted(declaration.name())] = value.as_long()
         return values

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from placelogic.problem import Problem
 from placelogic.program.facts import Fact
 from placelogic.program.program import Origin, Program, Weights
 from placelogic.prove.formula import FALSE, Formula, at_least
@@ -20,8 +21,8 @@ def start_obligations(program: Program, weights: Weights, sizes: Sizes) -> Itera
             several = at_least(members(weights, sizes, axis), 2)
             cut = weights.params.cut(axis) is not None
             if op.kind == "different":
-                if not cut:
-                    unequal[axis] = (several, op.origin)
+                # Shards are other elements: they may well start from other numbers.
+                unequal[axis] = (FALSE if cut else several, op.origin)
             elif cut:
                 yield Obligation(
                     name=f"start of {weights.name}: broadcast over {axis}",
@@ -33,6 +34,7 @@ def start_obligations(program: Program, weights: Weights, sizes: Sizes) -> Itera
                     stated=op.origin.stated,
                     message=f"the broadcast overwrites the shards of `{weights.name}` along {axis} with one of them",
                     label=f"{axis} cuts these parameters",
+                    shown=("shard 0, at the place of shard {i}", "all shards"),
                     help=f"leave {axis} out of the broadcast",
                     fault="wrong",
                 )
@@ -49,6 +51,7 @@ def start_obligations(program: Program, weights: Weights, sizes: Sizes) -> Itera
             stated=origin.stated,
             message=f"copies of `{weights.name}` along {axis} start from different values",
             label="different random numbers on copies",
+            shown=("start {i}", "one start"),
             help=f"use one seed along {axis}, or broadcast over {axis} afterwards",
             fault="nonuniform",
         )
@@ -62,6 +65,8 @@ def random_obligations(
         fact = facts[line.axis]
         activation = weights.activations.cut(line.axis)
         parts = fact.kind == "share" or (activation is not None and activation.letter == "S")
+        if fact.kind == "own" and not parts:
+            continue  # own parts of shared work: see ambiguous_streams
         several = at_least(members(weights, sizes, line.axis), 2)
         wrong = line.kind == "different" and not parts
         odd = line.kind == "same" and parts
@@ -77,7 +82,31 @@ def random_obligations(
             if not odd
             else f"devices along {line.axis} draw the same random numbers for different parts of the work",
             label="must be the same here" if not odd else "usually different",
+            shown=("stream {i}", "one stream") if not odd else None,
             help=f"use one stream along {line.axis}" if not odd else f"use a stream per device along {line.axis}",
             fault="nonuniform",
             warning=odd,
         )
+
+
+def ambiguous_streams(program: Program) -> Iterator[Problem]:
+    """`different` along an axis that only cuts the weights it names: between its shards the streams
+    must differ, and where the partial results meet again they must be the same. One word is too few."""
+    lines: dict[tuple[str, Origin], list[bool]] = {}
+    for weights in program.weights:
+        for line in weights.random:
+            if line.kind == "different":
+                fact = program.facts[weights.name][line.axis]
+                activation = weights.activations.cut(line.axis)
+                unclear = fact.kind == "own" and (activation is None or activation.letter != "S")
+                lines.setdefault((line.axis, line.origin), []).append(unclear)
+    for (axis, origin), unclear in lines.items():
+        if all(unclear):
+            yield Problem(
+                "PL344",
+                f"along {axis} these weights compute their own parts of one result: whether their random numbers "
+                "may differ depends on where they are drawn",
+                origin.span,
+                f"cut the activations (`place ... over {axis} {{ activations sharded on heads }}`), "
+                "or state the streams of the weights that are copies there",
+            )

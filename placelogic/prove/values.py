@@ -22,7 +22,7 @@ from placelogic.program.program import (
     Refresh,
     Weights,
 )
-from placelogic.prove.formula import FALSE, TRUE, Formula, both, either, test
+from placelogic.prove.formula import FALSE, TRUE, Formula, both, either, test, variables
 from placelogic.prove.kinds import Kind
 from placelogic.prove.ratio import ONE, Ratio, var
 from placelogic.prove.sizes import PER_ITEM, Sizes
@@ -111,6 +111,13 @@ def initial_scale(program: Program, sizes: Sizes, term: LossTerm) -> Ratio:
     return goal / denominator
 
 
+def within_loop(formula: Formula, sizes: Sizes) -> Formula:
+    """The formula for some micro-batch that exists, where it speaks of one."""
+    if TURN not in variables(formula):
+        return formula
+    return both(test(">=", var(TURN), ONE), test("<=", var(TURN), sizes.microbatches), formula)
+
+
 # --- buffers --------------------------------------------------------------------------------
 
 Value = dict[str | None, list[Term]]  # loss term -> terms
@@ -132,7 +139,12 @@ def each(buffers: Buffers, change: Callable[[Term], Term]) -> Buffers:
 
 
 def guard(buffers: Buffers, when: Formula) -> Buffers:
-    return each(buffers, lambda t: replace(t, when=both(t.when, when)))
+    """The same terms, at these sizes and micro-batches only; what can never be there is dropped."""
+    guarded = each(buffers, lambda t: replace(t, when=both(t.when, when)))
+    return {
+        buffer: {name: [t for t in terms if t.when != FALSE] for name, terms in value.items()}
+        for buffer, value in guarded.items()
+    }
 
 
 def mark(buffers: Buffers) -> Buffers:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterable
 from typing import Literal
 
 Style = Literal["", "error", "warning", "note", "good", "bad", "doubt", "strong", "gutter", "mark"]
@@ -88,7 +89,7 @@ def wrap(text: str, width: int | None) -> list[str]:
     return [*lines, current]
 
 
-def table(head: tuple[str, ...], rows: list[tuple[str, ...]], width: int | None) -> list[str]:
+def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]], width: int | None) -> list[str]:
     """Aligned columns; one line per cell where the columns do not fit in `width`."""
     rows = [tuple(visible(cell) for cell in row) for row in rows]
     sizes = [max(cells(row[i]) for row in [head, *rows]) for i in range(len(head))]

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from placelogic.report.layout import Line, Style, plain
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _COLOURS: dict[Style, str] = {
     "error": "bold red",
@@ -65,7 +68,7 @@ class Printer:
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
         self._colour = wants_colour(stream)
-        self._console = None
+        self._console: Console | None = None
         self._started = False
         self._gap = False
 
@@ -96,15 +99,18 @@ class Printer:
 class Progress:
     """One line on a terminal that says which file is being read; silent anywhere else."""
 
-    def __init__(self, total: int, stream: TextIO) -> None:
-        self._total = total
+    def __init__(self, paths: Sequence[str], stream: TextIO) -> None:
+        self._paths = paths
+        self._done = -1
         self._stream = stream
-        self._on = total > 1 and _is_terminal(stream) and os.environ.get("TERM") != "dumb"
+        self._on = len(paths) > 1 and _is_terminal(stream) and os.environ.get("TERM") != "dumb"
 
-    def at(self, number: int, path: str) -> None:
-        if self._on:
+    def step(self) -> None:
+        """The next file begins."""
+        self._done += 1
+        if self._on and self._done < len(self._paths):
             room = max(shutil.get_terminal_size().columns - 1, 20)
-            text = f"[{number}/{self._total}] {path}"
+            text = f"[{self._done + 1}/{len(self._paths)}] {self._paths[self._done]}"
             self._stream.write("\r\x1b[2K" + text.encode("ascii", "replace").decode()[:room])
             self._stream.flush()
 

@@ -19,6 +19,7 @@ from placelogic.report.diagnostic import (
     Finding,
     Report,
     SpecReport,
+    Verdict,
     exit_code,
 )
 from placelogic.report.layout import Line, Style, table, visible, wrap
@@ -185,7 +186,7 @@ def _detail(spec: SpecReport) -> str:
 def _summary(report: Report) -> Line:
     specs = report.specs
     verdicts = Counter(spec.verdict for spec in specs)
-    order = ("proved", "refuted", "undecided", "vacuous", "error")
+    order: tuple[Verdict, ...] = ("proved", "refuted", "undecided", "vacuous", "error")
     parts = [f"{verdicts[verdict]} {verdict}" for verdict in order if verdicts[verdict]]
     libraries = sum(file.library for file in report.files)
     text = f"{_count(len(specs), 'spec')} in {_count(len(report.files) - libraries, 'file')}"
@@ -205,7 +206,7 @@ def _counterexample(gutter: int, example: Counterexample, look: Look) -> list[Li
     rest = " (everything else 1)" if len(told) < len(sizes) else ""
     lines = _note(gutter, "smallest counterexample", ", ".join(told) + rest if told else "every size 1", look)
     if not example.devices:
-        return lines
+        return [*lines, *_simulated(gutter, example, look)]
     rows = [(_device(row.device, example.mesh), row.applies, row.single) for row in example.devices]
     hidden = len(rows) - _ROWS_SHOWN if len(rows) > _ROWS_SHOWN else 0
     margin = " " * (gutter + 5)
@@ -214,7 +215,14 @@ def _counterexample(gutter: int, example: Counterexample, look: Look) -> list[Li
         lines.append(((margin + part, ""),))
     if hidden:
         lines.append(((f"{margin}and {_count(hidden, 'more device')}", ""),))
-    return lines
+    return [*lines, *_simulated(gutter, example, look)]
+
+
+def _simulated(gutter: int, example: Counterexample, look: Look) -> list[Line]:
+    if example.simulated is None:
+        return []
+    small = ", ".join(f"{name} = {value}" for name, value in example.simulated.items() if value != 1)
+    return _note(gutter, "simulated", f"the same step in small ({small}), as this mesh is too large", look)
 
 
 def _device(coordinates: Mapping[str, int], sizes: Mapping[str, int]) -> str:

@@ -24,7 +24,7 @@ from placelogic.syntax.parse import normalised
 class FakeSpec:
     name: str
     program: Program | None
-    stated: tuple = ()
+    stated: tuple | None = ()
     problems: tuple[Problem, ...] = ()
     expectations: tuple[Expectation, ...] = ()
     span: Span = Span("", 0, 0, 0, 0)
@@ -70,7 +70,7 @@ def elaborate_file(file: File, fixed: dict[str, int]) -> tuple[FakeSpec, ...]:
                 FakeSpec(line, None, (), (Problem("PL201", "there is no axis `dq`", span, "did you mean `dp`?"),))
             )
         elif line:
-            specs.append(FakeSpec(line, _program(line, span), (line == "stated",), (), (), span))
+            specs.append(FakeSpec(line, _program(line, span), (), (), (), span))
     return tuple(specs)
 
 

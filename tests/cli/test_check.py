@@ -99,7 +99,8 @@ def test_unmet_expectation_says_what_came_out(here: Path, capsys: pytest.Capture
     main(["check", "a.place"])
     out = capsys.readouterr().out
     assert (
-        "error[EX01]: `expect refuted GI01 norm` is not met: the spec is refuted (GI02 norm)\n --> a.place:2:1\n" in out
+        "error[EX01]: `expect refuted GI01 norm` is not met: the verdict is refuted (GI02 norm)\n --> a.place:2:1\n"
+        in out
     )
     assert "a.place: refuted, not as expected (1 of 3 obligations fails, 1 stated)\n" in out
     assert "1 spec in 1 file: 1 refuted; 1 spec with expectations, 1 not met" in out
@@ -161,6 +162,13 @@ def test_folders_are_searched_and_libraries_skipped(here: Path, capsys: pytest.C
     assert "2 specs in 2 files: 2 proved; 1 library without specs skipped\n" in out
     assert main(["check", "specs", "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["libraries"] == ["specs/lib.place"]
+
+
+def test_libraries_alone_are_no_pass(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "specs").mkdir()
+    (here / "specs/lib.place").write_text("strategy zero9\n")
+    assert main(["check", "specs"]) == 2
+    assert "error[PL015]: there is nothing to check: a library, and no spec\n --> specs:1:1" in capsys.readouterr().out
 
 
 def test_a_folder_without_specs_is_an_error(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -109,7 +109,19 @@ PROBLEMS = [
     ("PL333", "mesh N\nweights a { size 4 }\nweights b { size 4 }\nstep a {\n skip on overflow over none\n update\n}",
      "`a` skips the update on overflow and `b` does not"),
     ("PL334", SMALL + "step model { each microbatch { skip on overflow over N } }", "decided once per step"),
+    ("PL319", "mesh pp\nweights w { size 4, used on last of pp }\nplace w over pp { activations sharded }",
+     "its activations cannot be cut over pp"),
+    ("PL319", "mesh pp\nweights w { size 4, used on first and last of pp }\nplace w over pp { optimizer sharded on flat }",
+     "its optimizer cannot be cut over pp"),
     ("PL335", SMALL + "step model {\n each microbatch { accumulate into main }\n update from mian\n}", "buffer `mian` is read"),
+    ("PL335", SMALL + "step model {\n each microbatch { accumulate into main }\n reduce over N by mean\n update from main\n}",
+     "the unnamed buffer is read"),
+    ("PL343", SMALL + "step model {\n each microbatch { accumulate }\n last microbatch { reduce over N by mean }\n update\n}",
+     "nothing is accumulated in this loop"),
+    ("PL343", SMALL + "step model {\n each microbatch {\n accumulate into a\n reduce over N by mean\n accumulate into b\n }\n update from b\n}",
+     "between two accumulates"),
+    ("PL343", SMALL + "step model {\n each microbatch {\n reduce a over N by mean\n accumulate into a\n }\n update from a\n}",
+     "acts on the fresh gradient, not on `a`"),
     ("PL336", SMALL + "step model {\n update\n refresh params from master\n}", "no master copy to refresh params from"),
     ("PL337", SMALL + "step model {\n offload gradients\n update\n}", "nothing of `model` lies on the host"),
     ("PL337", SMALL + "step model {\n update\n fetch params\n}", "params could be fetched from"),
@@ -204,3 +216,8 @@ def test_spec_twice_and_spec_in_spec() -> None:
         "PL210" in [p.code for p in spec.problems]
         for spec in specs("mesh N\nspec a { batch over N }\nspec a { batch over N }")
     )
+
+
+def test_an_axis_of_unknown_factors_is_told_once() -> None:
+    spec = one("axis dp = edp * ep\nweights w { size 4 }\nplace w over dp { optimizer sharded }")
+    assert [problem.code for problem in spec.problems] == ["PL200", "PL200", "PL305"]

@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 from placelogic import __version__
-from placelogic.report.diagnostic import Counterexample, DeviceRow, FileReport, Finding, Obligations, Report, SpecReport
+from placelogic.report.diagnostic import Counterexample, DeviceRow, FileReport, Finding, Obligations, Report, SpecReport, TextEdit
 from placelogic.report.json import as_dict, render
 from placelogic.source import NOWHERE, Span
 
@@ -18,6 +18,7 @@ SCHEMA = json.loads(files("placelogic.report").joinpath("check-1.schema.json").r
 FINDING = Finding(
     "GI02", "error", "counted tp times", Span("a.place", 1, 2, 3, 4), "norm", ("tp",), "here", "scale",
     Counterexample({"tp": 2}, {"M": 1}, (DeviceRow({"tp": 0}, "2 g", "g"),)), None, "delete this line",
+    TextEdit(Span("a.place", 1, 2, 3, 4), ""),
 )  # fmt: skip
 BARE = Finding("PL900", "warning", "ü", NOWHERE)
 IMPORTED = Finding("SC01", "note", "m", Span("lib.place", 1, 1, 1, 2), consequence=True, help="h")
@@ -97,6 +98,7 @@ def test_the_form() -> None:
             "devices": [{"device": {"tp": 0}, "applies": "2 g", "single": "g"}],
         },
         "fix": "delete this line",
+        "edit": {"span": {"line": 1, "column": 2, "end_line": 3, "end_column": 4}, "text": ""},
         "help": None,
         "consequence": False,
     }
