@@ -10,17 +10,9 @@ from placelogic.prove.alignment import apart, same_dimension
 from placelogic.prove.formula import FALSE, holds
 from placelogic.prove.kinds import Stack
 from placelogic.prove.ratio import const, var
-from placelogic.prove.sizes import Sizes
 
 LENGTHS = range(1, 28)
 """Lengths of the dimension that is cut: long enough to tell apart all cuts by up to 3 * 3 * 3 devices."""
-
-
-def sizes_of(*axes: str) -> Sizes:
-    sizes = Sizes()
-    for axis in axes:
-        sizes.values[axis] = sizes.declare(axis)
-    return sizes
 
 
 def owner(stack: Stack, axis: str, mesh: dict[str, int], element: int, length: int) -> int:
@@ -69,7 +61,7 @@ ONE_DIMENSION: list[tuple[str, Stack, Stack]] = [
 
 @pytest.mark.parametrize(("axis", "a", "b"), ONE_DIMENSION)
 def test_cuts_of_one_dimension(axis: str, a: Stack, b: Stack) -> None:
-    formula = apart(a, b, axis, sizes_of("a", "b", "c"))
+    formula = apart(a, b, axis, var)
     assert same_dimension(a, b)
     for shape in every((1, 2, 3), repeat=3):
         mesh = dict(zip("abc", shape))
@@ -82,12 +74,12 @@ def test_cuts_of_one_dimension(axis: str, a: Stack, b: Stack) -> None:
 
 def test_equal_cuts_are_never_apart() -> None:
     stack = (("out", ("a",)), ("out", ("b",)))
-    assert apart(stack, stack, "b", sizes_of("a", "b")) == FALSE
+    assert apart(stack, stack, "b", var) == FALSE
 
 
 def test_cuts_of_different_dimensions_are_apart_from_two_devices_on() -> None:
     rows, columns = (("in", ("a",)),), (("out", ("a",)),)
-    formula = apart(rows, columns, "a", sizes_of("a"))
+    formula = apart(rows, columns, "a", var)
     assert [holds(formula, {"a": n}) for n in (1, 2, 3)] == [False, True, True]
     assert not same_dimension(rows, columns)
 
@@ -100,18 +92,14 @@ def test_the_dimension_of_a_stack_is_that_of_its_own_cut() -> None:
 
 
 def test_symmetry() -> None:
-    sizes = sizes_of("a", "b", "c")
     for axis, a, b in ONE_DIMENSION:
-        there, back = apart(a, b, axis, sizes), apart(b, a, axis, sizes)
+        there, back = apart(a, b, axis, var), apart(b, a, axis, var)
         for shape in every((1, 2), repeat=3):
             mesh = dict(zip("abc", shape))
             assert holds(there, mesh) == holds(back, mesh)
 
 
 def test_fixed_sizes_of_one_are_left_out() -> None:
-    sizes = sizes_of("b")
-    sizes.values["a"] = const(1)
     nested, plain = (("out", ("a",)), ("out", ("b",))), (("out", ("b",)),)
-    assert apart(nested, plain, "b", sizes) == FALSE
-    sizes.values["a"] = var("a")
-    assert apart(nested, plain, "b", sizes) != FALSE
+    assert apart(nested, plain, "b", lambda axis: const(1) if axis == "a" else var(axis)) == FALSE
+    assert apart(nested, plain, "b", var) != FALSE

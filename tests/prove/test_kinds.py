@@ -87,10 +87,22 @@ def test_every_cell_is_tested() -> None:
     assert cells - set(TABLE) == {("route", OWN)}
 
 
+ELSEWHERE = equal("D", 2)
+"""Sizes of another axis, at which a value may be ruined along this one."""
+
+
 @pytest.mark.parametrize("rule", RULES)
-def test_what_is_mixed_stays_mixed(rule: str) -> None:
-    for kind in (MIXED, kinds.spoil(OWN, at_least(N, 2), "x"), kinds.spoil(SHARE, at_least(N, 2), "x")):
-        assert RULES[rule](kind, N) == Moved(kind)
+@pytest.mark.parametrize("kind", [SHARE, COPY, OWN, ROOT], ids=["share", "copy", "own", "root"])
+def test_what_is_mixed_stays_mixed(rule: str, kind: Kind) -> None:
+    """At the sizes where it is; at the others the rule acts as on any value."""
+    right = RULES[rule](kind, N)
+    moved = RULES[rule](kinds.spoil(kind, ELSEWHERE, "was ruined before"), N)
+    assert (moved.factor, moved.counted) == (right.factor, right.counted)
+    assert (moved.kind.value, moved.kind.root, moved.kind.cut) == (right.kind.value, right.kind.root, right.kind.cut)
+    assert moved.kind.fault == "was ruined before"
+    for n, d in ((1, 1), (1, 2), (2, 1), (2, 2)):
+        here = {"N": n, "D": d}
+        assert holds(moved.kind.ruined, here) == (d == 2 or holds(right.kind.ruined, here))
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -130,7 +142,8 @@ def test_a_buffer_with_room_for_all_cuts_nothing() -> None:
 
 
 def test_accumulating_does_not_heal() -> None:
-    assert kinds.settle(MIXED, ROWS) == MIXED
+    settled = kinds.settle(MIXED, ROWS)
+    assert (settled.cut, settled.ruined) == (ROWS, MIXED.ruined)
 
 
 # --- spoiling -------------------------------------------------------------------------------

@@ -54,7 +54,8 @@ LOOPS = {
     "the second, averaged in the buffer": "first microbatch { accumulate }\nmicrobatch 2 {\naccumulate\nreduce over dp by mean\n}",
     "one loop after another": "each microbatch {\naccumulate\nreduce over dp by sum\n}\nlast microbatch { accumulate }",
     "a loop over what another left": "each microbatch { accumulate }\neach microbatch but first {\naccumulate\nscale by 1/3\n}",
-    "a loop that only transforms": "each microbatch { accumulate }\neach microbatch but last { scale by 1/2 }",
+    "a loop that transforms another buffer": "each microbatch { accumulate }\n"
+    "each microbatch but last {\naccumulate into a\nreduce over dp by sum\n}",
 }  # fmt: skip
 
 
