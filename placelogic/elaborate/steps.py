@@ -197,7 +197,7 @@ def _on_buffers(ops: Sequence[Op]) -> Iterator[Op]:
         if isinstance(op, pg.Loop):
             starts = [isinstance(inner, pg.Accumulate) for inner in op.body]
             yield from _on_buffers(op.body[starts.index(True) :] if True in starts else op.body)
-        elif isinstance(op, pg.Reduce | pg.Scale | pg.Update | pg.GatherGradients):
+        elif isinstance(op, pg.Reduce | pg.Scale | pg.Update):
             yield op
 
 

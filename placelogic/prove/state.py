@@ -14,12 +14,11 @@ from placelogic.program.program import (
     Weights,
 )
 from placelogic.prove.alignment import apart, same_dimension
-from placelogic.prove.formula import TRUE, Formula, at_least, both, either, negate, test, variables
+from placelogic.prove.formula import TRUE, Formula, at_least, both, either, negate
 from placelogic.prove.kinds import Stack, stack
 from placelogic.prove.obligations import Obligation
-from placelogic.prove.ratio import ONE, var
 from placelogic.prove.sizes import Sizes
-from placelogic.prove.values import TURN, Trace, members
+from placelogic.prove.values import Trace, members, within_loop
 from placelogic.source import Span
 
 
@@ -33,6 +32,8 @@ class Shard:
     origin: Origin
     when: Formula = TRUE
 
+
+_STATES = {"optimizer": "optimizer states"}
 
 Shards = Mapping[str, tuple[Shard, ...]]
 """axis -> how the states are cut along it at the update; none where all are whole."""
@@ -64,13 +65,6 @@ def shards(program: Program, weights: Weights, trace: Trace, sizes: Sizes) -> Sh
     return out
 
 
-def within_loop(formula: Formula, sizes: Sizes) -> Formula:
-    """The formula for some micro-batch that exists, where it speaks of one."""
-    if TURN not in variables(formula):
-        return formula
-    return both(test(">=", var(TURN), ONE), test("<=", var(TURN), sizes.microbatches), formula)
-
-
 def partial(found: tuple[Shard, ...]) -> Formula:
     """The sizes at which only an owner along this axis updates."""
     return either(*(shard.when for shard in found))
@@ -92,11 +86,16 @@ def alignment_obligations(
                     code="CC02" if nested else "SC03",
                     weights=weights.name,
                     axes=(axis,),
-                    violation=both(apart(one.cut, other.cut, axis, lambda atom: members(weights, sizes, atom)), one.when, other.when),
+                    violation=both(
+                        apart(one.cut, other.cut, axis, lambda atom: members(weights, sizes, atom)),
+                        one.when,
+                        other.when,
+                    ),
                     span=later.span,
                     stated=stated,
-                    message=f"{other.state} and {one.state} of `{weights.name}` are cut differently over {axis}: "
-                    f"some element has its {other.state} on one device and its {one.state} on another",
+                    message=f"{_STATES.get(other.state, other.state)} and {_STATES.get(one.state, one.state)} of `{weights.name}` are cut differently over {axis}: "
+                    f"some element has its {_STATES.get(other.state, other.state)} on one device and its {_STATES.get(one.state, one.state)} on another",
+                    shown=("keeps other elements than its states need", "keeps all states of all elements"),
                     label=f"cut {_cut_text(one.cut)} here, {_cut_text(other.cut)} for the {other.state}",
                     help="list the axes in one order in every state" if nested else "cut both by the same rule",
                 )
@@ -143,8 +142,9 @@ def optimizer_obligations(
             span=first.origin.span,
             stated=stated,
             message=f"{weights.optimizer.name} needs {needs.value} to update `{weights.name}`, "
-            f"but its {first.state} are cut over {axis}",
+            f"but its {_STATES.get(first.state, first.state)} are cut over {axis}",
             label=f"{weights.optimizer.name} sees only a shard",
+            shown=("updates from shard {i} alone", f"updates from {needs.value}"),
             help="cut `on param` or `on layer`, which keep tensors whole, or use an elementwise optimizer",
         )
 
@@ -189,6 +189,8 @@ def replica_obligations(
             stated=stated,
             message=f"copies of `{weights.name}` along {axis} apply different updates and drift apart",
             label=f"each device along {axis} updates from its own value",
+            shown=("an update of its own", "one update"),
+            read=updates[-1] if updates else None,
             help=f"sum or average the gradient over {axis} before `update`",
             fault="nonuniform",
         )

@@ -118,7 +118,9 @@ def finding_lines(file: FileReport, finding: Finding, look: Look) -> list[Line]:
     if finding.fault and not finding.consequence:
         lines += _note(gutter, "class", _CLASSES[finding.fault], look)
     if finding.fix:
-        lines += _note(gutter, "fix (verified)", finding.fix, look)
+        first, *block = finding.fix.split("\n")
+        lines += _note(gutter, "fix (verified)", first, look)
+        lines += [((f"{' ' * (gutter + 5)}{visible(line)}", ""),) for line in block]
     elif finding.help:
         lines += _note(gutter, "help", finding.help, look)
     return lines
@@ -206,7 +208,7 @@ def _counterexample(gutter: int, example: Counterexample, look: Look) -> list[Li
     rest = " (everything else 1)" if len(told) < len(sizes) else ""
     lines = _note(gutter, "smallest counterexample", ", ".join(told) + rest if told else "every size 1", look)
     if not example.devices:
-        return lines
+        return [*lines, *_simulated(gutter, example, look)]
     rows = [(_device(row.device, example.mesh), row.applies, row.single) for row in example.devices]
     hidden = len(rows) - _ROWS_SHOWN if len(rows) > _ROWS_SHOWN else 0
     margin = " " * (gutter + 5)
@@ -215,7 +217,14 @@ def _counterexample(gutter: int, example: Counterexample, look: Look) -> list[Li
         lines.append(((margin + part, ""),))
     if hidden:
         lines.append(((f"{margin}and {_count(hidden, 'more device')}", ""),))
-    return lines
+    return [*lines, *_simulated(gutter, example, look)]
+
+
+def _simulated(gutter: int, example: Counterexample, look: Look) -> list[Line]:
+    if example.simulated is None:
+        return []
+    small = ", ".join(f"{name} = {value}" for name, value in example.simulated.items() if value != 1)
+    return _note(gutter, "simulated", f"the same step in small ({small}), as this mesh is too large", look)
 
 
 def _device(coordinates: Mapping[str, int], sizes: Mapping[str, int]) -> str:

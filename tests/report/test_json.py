@@ -95,6 +95,7 @@ def test_the_form() -> None:
         "counterexample": {
             "mesh": {"tp": 2},
             "quantities": {"M": 1},
+                "simulated": None,
             "devices": [{"device": {"tp": 0}, "applies": "2 g", "single": "g"}],
         },
         "fix": "delete this line",
