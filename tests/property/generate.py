@@ -63,7 +63,7 @@ def _write_steps(draft: Draft, random: Random) -> None:
                 rewrite(block, draft, random, harmless=True)
             draft.steps[step.weights] = block
     if draft.steps and random.random() < 0.1:
-        name = sorted(draft.steps)[0]
+        name = min(draft.steps)
         draft.steps = {"*": Block("step *", draft.steps[name].body)}
     trained = [step.weights for step in program.steps]
     if sorted(draft.steps) == sorted(trained) and random.random() < 0.12:

@@ -29,11 +29,15 @@ def _step(draft: Draft, random: Random, master: bool, host: bool) -> list[str | 
     into, source = (" into main", " from main") if named else ("", "")
     body: list[str | Block] = []
     for _ in range(random.choices([1, 2, 3], [70, 25, 5])[0]):
-        lines: list[str | Block] = [_gradient(draft, random, "") for _ in range(random.choices([0, 1, 2], [75, 18, 7])[0])]
+        lines: list[str | Block] = [
+            _gradient(draft, random, "") for _ in range(random.choices([0, 1, 2], [75, 18, 7])[0])
+        ]
         lines.append(random.choice(["accumulate", "accumulate", "accumulate", "replace"]) + into)
         lines += [_gradient(draft, random, named) for _ in range(random.choices([0, 1], [90, 10])[0])]
         body.append(Block(random.choice(_HEADS) if draft.microbatches else "each microbatch", lines))
-    after: list[str | Block] = [_gradient(draft, random, named) for _ in range(random.choices([0, 1, 2], [60, 30, 10])[0])]
+    after: list[str | Block] = [
+        _gradient(draft, random, named) for _ in range(random.choices([0, 1, 2], [60, 30, 10])[0])
+    ]
     for axis in draft.split_atoms():
         if random.random() < 0.9:
             _sum(axis, body, after, named, random)
