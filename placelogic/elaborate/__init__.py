@@ -25,7 +25,8 @@ Codes of the problems found here (PL0 files, PL2 names, PL3 meaning, PL4 arithme
     PL310  one axis splits two dimensions     PL311  one axis fed same and different samples
     PL312  stages over a product              PL313  stages over an axis that splits the work
     PL314  an axis twice in one list          PL315  activations cut along another dimension than the work
-    PL316  weights without that dimension
+    PL316  weights without that dimension     PL317  reshard_after_forward over axes without a gather
+    PL318  a parameter that nothing uses      PL319  a cut over the axis of one's own stages
     PL320  sync over a product with a routed factor             PL321  sync by none over a routed axis
     PL322  equally specific statements differ                   PL323  a step, and sync or scale lines as specific
     PL324  frozen weights named               PL325  `tokens` where it is not one number
@@ -35,6 +36,7 @@ Codes of the problems found here (PL0 files, PL2 names, PL3 meaning, PL4 arithme
     PL336  refresh without a master copy      PL337  host moves with nothing on the host
     PL338  optimizer on the host, gradients not moved           PL339  gradients on the host, optimizer not
     PL340  a root over a product of open sizes                  PL341  a broadcast among several init lines
+    PL342  the start said to be both the same and different     PL343  the fresh gradient or the buffer?
     PL350  a size given by an axis            PL390  budgets and claims
 
     PL400  a size that is no positive whole number              PL401  division by zero
@@ -139,6 +141,6 @@ def _one(name: str, span: Span, statements: list[Scoped], fixed: Mapping[str, in
         # What is not expanded would only be missed again below.
         return ElaboratedSpec(name, span, tuple(log.problems), None, None, expectations(items, None, log))
     program, stated = resolve(name, items, span, fixed, log)
-    if log.problems:
-        return ElaboratedSpec(name, span, tuple(log.problems), None, None, program.expectations)
+    if problems := log.problems or log.doubts:
+        return ElaboratedSpec(name, span, tuple(problems), None, None, program.expectations)
     return ElaboratedSpec(name, span, (), program, stated, program.expectations)

@@ -7,8 +7,9 @@ declares itself (`let`, `axis`) stay inside it: given a value they are substitut
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from placelogic.elaborate.bind import MAX_NODES, bind_arguments, rebuild, too_large
 from placelogic.elaborate.library import Definition, Scope, Scoped
@@ -33,6 +34,18 @@ _OUTSIDE_ONLY = (
     ast.ClaimStmt,
     ast.ExpectStmt,
 )
+
+
+class _Env(dict[str, Expr]):
+    """What names stand for inside a definition. `used`: those that were looked up."""
+
+    def __init__(self, values: Mapping[str, Expr]) -> None:
+        super().__init__(values)
+        self.used: set[str] = set()
+
+    def get(self, name: str, default: Any = None) -> Any:
+        self.used.add(name)
+        return super().get(name, default)
 
 
 @dataclass(slots=True)
@@ -116,9 +129,9 @@ class _Expansion:
         self.body(definition, env, use)
         self.stack.pop()
 
-    def body(self, definition: Definition, env: dict[str, Expr], use: Span) -> None:
+    def body(self, definition: Definition, bound: Mapping[str, Expr], use: Span) -> None:
         node = definition.node
-        env = self.locals(node, env, use)
+        env = self.locals(node, bound, use)
 
         def complain(code: str, message: str, span: Span, hint: str | None) -> None:
             self.log.at(Item(node, use), code, message, span, hint)
@@ -132,14 +145,19 @@ class _Expansion:
                 continue
             if isinstance(statement, ast.LetStmt | ast.AxisStmt):
                 continue
-            bound = rebuild(statement, env, True, complain)
-            if bound is not None:
-                self.statement(bound, definition.scope, use, definition.standard)
+            written = rebuild(statement, env, True, complain)
+            if written is not None:
+                self.statement(written, definition.scope, use, definition.standard)
+        in_defaults = {name.name for param in node.params if param.default for name in names(param.default)}
+        for param in node.params:
+            if param.name not in env.used | in_defaults:
+                self.log.doubt(Item(node, use), "PL318", f"`{node.name}` takes `{param.name}` and does nothing with it",
+                               param.span, "use it in the definition, or leave the parameter out")  # fmt: skip
 
-    def locals(self, node: ast.StrategyDef | ast.ModelDef, env: dict[str, Expr], use: Span) -> dict[str, Expr]:
+    def locals(self, node: ast.StrategyDef | ast.ModelDef, bound: Mapping[str, Expr], use: Span) -> _Env:
         """Parameters, and the names that the definition declares for itself, as what they stand for."""
         waiting: dict[str, Expr] = {}
-        result = dict(env)
+        result = _Env(bound)
         for name, value, span in _local_names(node):
             if not self.counts(use):
                 return result

@@ -163,7 +163,16 @@ def init_of(group: Group, items: Sequence[Item], groups: Groups, sizes: Sizes, l
     claims = [(level, (item, node)) for level, item, node in speaking(items, ast.InitStmt, group, groups)]
     if not claims:
         return ()
-    lines = [(item, node) for item, node in strongest(claims) if _acts(node)]
+    top = strongest(claims)
+    same, different = (
+        [(item, op) for item, node in top for op in node.ops if isinstance(op, kind)]
+        for kind in (ast.InitSame, ast.InitDifferent)
+    )
+    if same and different:
+        (item, op), (other, first) = same[0], different[0]
+        log.once(item, "PL342", f"the copies of `{group.name}` start the same here, and different in line "
+                 f"{other.at(first.span).line}", op.span, "keep one, or make one of them more specific")  # fmt: skip
+    lines = [(item, node) for item, node in top if _acts(node)]
     for item, node in lines if len(lines) > 1 else ():
         if any(isinstance(op, ast.InitBroadcast) for op in node.ops):
             log.once(item, "PL341", f"whether this broadcast comes before or after the other `init` lines of "

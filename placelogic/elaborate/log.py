@@ -31,9 +31,12 @@ class Item:
 
 @dataclass(slots=True)
 class Log:
-    """Collects problems, so that one run tells all of them. Equal ones are kept once."""
+    """Collects problems, so that one run tells all of them. Equal ones are kept once.
+
+    `doubts` are problems that another one may explain: told only where there is no other."""
 
     problems: list[Problem] = field(default_factory=list)
+    doubts: list[Problem] = field(default_factory=list)
 
     def add(self, code: str, message: str, span: Span, hint: str | None = None) -> None:
         problem = Problem(code, message, span, hint)
@@ -46,6 +49,11 @@ class Log:
             place = f"in {os.path.basename(span.path)}:{span.line}"
             hint = f"{hint} ({place})" if hint else place
         self.add(code, message, item.at(span), hint)
+
+    def doubt(self, item: Item, code: str, message: str, span: Span, hint: str) -> None:
+        aside = Log()
+        aside.at(item, code, message, span, hint)
+        self.doubts += [problem for problem in aside.problems if problem not in self.doubts]
 
     def once(self, item: Item, code: str, message: str, span: Span, hint: str) -> None:
         """Like `at`, for what one statement does to many weights alike: the first is told."""

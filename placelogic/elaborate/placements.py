@@ -7,7 +7,7 @@ of which a more specific statement takes some factors goes on cutting by the oth
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from placelogic.elaborate.log import Item, Log
@@ -126,6 +126,18 @@ def layout(
     return Layout(_cuts(winners), host, materialized, None), list(conflicts.values())
 
 
+def check_stages(group: Group, layouts: Mapping[str, Layout], log: Log) -> None:
+    """Weights that live on end stages are there whole: their axis of stages cannot cut them too."""
+    if group.uses is None:
+        return
+    for state, found in layouts.items():
+        cut = found.cut(group.uses.axis)
+        if cut is not None:
+            log.add("PL319", f"`{group.name}` lives on the end stages of {group.uses.axis}, so its {state} "
+                    f"cannot be cut over {group.uses.axis} as well", cut.origin.span,
+                    f"leave {group.uses.axis} out, or drop `used on` from the weights")  # fmt: skip
+
+
 def _cuts(winners: dict[str, _Say]) -> tuple[Cut, ...]:
     cuts: dict[tuple[int, int], Cut] = {}
     for say in sorted(winners.values(), key=lambda say: say.order):
@@ -179,6 +191,11 @@ def read_reshards(items: Sequence[Item], sizes: Sizes, groups: Groups, log: Log)
         if node.reshard is None:
             continue
         word = node.reshard
+        gathers = any(entry.state == "params" and entry.mode.letter == "S*" for entry in node.entries)
+        if node.axes and not gathers:
+            log.at(item, "PL317", "`reshard_after_forward` is about gathered params, and this statement does not "
+                   "gather any over its axes", node.span,
+                   "write it beside `params gathered`, or in a `place` without `over`")  # fmt: skip
         if not (isinstance(word, Name) and word.name in ("true", "false")):
             word = sizes.expr(word, item, node.span)
             sizes.positive(word, "the number of devices to reshard to", item, node.span)

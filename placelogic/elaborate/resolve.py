@@ -61,6 +61,7 @@ def resolve(name: str, items: Sequence[Item], span: Span, fixed: Mapping[str, in
         if group.name in reshards:
             layouts["params"] = dataclasses.replace(layouts["params"], reshard=reshards[group.name])
         placements.check_activations(group, layouts["activations"], work.splits, log)
+        placements.check_stages(group, layouts, log)
         weights.append(_weights(group, layouts, items, groups, sizes, log))
     program = Program(
         name=name,

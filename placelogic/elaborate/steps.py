@@ -85,6 +85,24 @@ class StepReader:
             accumulated = accumulated or isinstance(node, ast.AccumulateOp)
             yield self._op(node, item, loop)
 
+    def _turn(self, body: Sequence[ast.StepOp], item: Item) -> None:
+        """Operations on gradients in a loop have one reading: on the fresh gradient before the
+        accumulates, on the buffer after them."""
+        adds = [index for index, node in enumerate(body) if isinstance(node, ast.AccumulateOp)]
+        for index, node in enumerate(body):
+            if not isinstance(node, ast.ReduceOp | ast.ScaleOp | ast.GatherGradientsOp):
+                continue
+            buffer = None if isinstance(node, ast.GatherGradientsOp) else node.buffer
+            if not adds:
+                self._log(item, "PL343", "nothing is accumulated in this loop, so this could mean the fresh gradient "
+                          "or the buffer", node.span, "write it after the loop, or accumulate first")  # fmt: skip
+            elif adds[0] < index < adds[-1]:
+                self._log(item, "PL343", "this stands between two accumulates, so it could mean the fresh gradient "
+                          "or the buffer", node.span, "write it before both or after both")  # fmt: skip
+            elif index < adds[0] and buffer is not None:
+                self._log(item, "PL343", f"before `accumulate` this acts on the fresh gradient, not on `{buffer}`",
+                          node.span, "leave the name out, or write it after `accumulate`")  # fmt: skip
+
     def _op(self, node: ast.StepOp, item: Item, loop: bool) -> Op:
         origin = item.origin(node.span)
         match node:
@@ -92,6 +110,7 @@ class StepReader:
                 if loop:
                     self._log(item, "PL330", "a loop over micro-batches cannot stand inside another", node.span,
                               "write the loops one after the other")  # fmt: skip
+                self._turn(body, item)
                 return pg.Loop(subset, index, tuple(self._ops(body, item, loop=True)), origin)
             case ast.AccumulateOp(replace, buffer):
                 if not loop:
@@ -154,18 +173,31 @@ class StepReader:
         return self.sizes.expr(factor, item, span, tokens=True)
 
     def _buffers(self, ops: Sequence[Op], item: Item) -> None:
-        every = list(pg.flat(ops))
-        written = {op.buffer for op in every if isinstance(op, pg.Accumulate)}
+        """What is read was written. Where all buffers have names, the unnamed one is a slip too."""
+        written = {op.buffer for op in pg.flat(ops) if isinstance(op, pg.Accumulate)}
         known = sorted(name for name in written if name)
-        for op in every:
+        for op in _on_buffers(ops):
             name = op.buffer if isinstance(op, pg.Reduce | pg.Scale | pg.Update) else None
-            if name is not None and name not in written:
-                place = op.origin.library or op.origin.span
-                self._log(item, "PL335", f"buffer `{name}` is read, and nothing is ever accumulated into it", place,
-                          closest(name, known) or f"write `accumulate into {name}` in a loop")  # fmt: skip
+            if name in written or (name is None and not written):
+                continue
+            what = f"buffer `{name}`" if name else "the unnamed buffer"
+            hint = closest(name, known) if name else f"name the buffer: {', '.join(known)}"
+            self._log(item, "PL335", f"{what} is read, and nothing is ever accumulated into it",
+                      op.origin.library or op.origin.span,
+                      hint or f"write `accumulate into {name}` in a loop")  # fmt: skip
 
     def _log(self, item: Item, code: str, message: str, span: Span, hint: str) -> None:
         self.log.at(item, code, message, span, hint)
+
+
+def _on_buffers(ops: Sequence[Op]) -> Iterator[Op]:
+    """The operations that read a buffer: in a loop, those from the first accumulate on."""
+    for op in ops:
+        if isinstance(op, pg.Loop):
+            starts = [isinstance(inner, pg.Accumulate) for inner in op.body]
+            yield from _on_buffers(op.body[starts.index(True) :] if True in starts else op.body)
+        elif isinstance(op, pg.Reduce | pg.Scale | pg.Update | pg.GatherGradients):
+            yield op
 
 
 def check_root(axes: Axes, root: int, sizes: Sizes, item: Item, span: Span, log: Log) -> None:

@@ -65,8 +65,14 @@ class Groups:
             return NAME if word == group.name else 0
         return KIND if word == group.kind else 0
 
+    def _means_any(self, word: str, item: Item) -> bool:
+        return any(self._word(word, item, group) for group in self.members)
+
     def check(self, target: ast.Target | None, item: Item, log: Log, frozen: str | None = None) -> None:
-        """Logs unknown words, and frozen weights named where `frozen` says what they do not have."""
+        """Logs unknown words, and frozen weights named where `frozen` says what they do not have.
+
+        In the checked file itself also kinds that no weights have, as nothing would heed the statement;
+        strategies and imports may speak of kinds that a spec has none of."""
         if target is None:
             return
         for word in target.names:
@@ -75,6 +81,9 @@ class Groups:
                 log.at(item, "PL202", f"there are no weights and no kind `{word}`", target.span,
                        closest(word, known) or f"weights: {', '.join(sorted(self.names)) or 'none'}; "
                        f"kinds: {', '.join(KINDS)}")  # fmt: skip
+            elif self.members and item.use is None and word in KINDS and not self._means_any(word, item):
+                log.at(item, "PL202", f"no weights are of kind `{word}`, so nothing heeds this statement", target.span,
+                       closest(word, self.names) or f"leave it out, or declare weights with `kind {word}`")  # fmt: skip
         if frozen is None:
             return
         for group in self.members:

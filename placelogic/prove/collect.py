@@ -51,7 +51,7 @@ def collect(program: Program, sizes: Sizes) -> Collected:
 
 def _of_step(program: Program, weights: Weights, step: Step, trace: Trace, sizes: Sizes) -> Iterator[Obligation]:
     stated = is_stated(step)
-    cuts = shards(program, weights, trace)
+    cuts = shards(program, weights, trace, sizes)
     yield from gradient_obligations(program, weights, step, trace, sizes, stated)
     yield from update_count(weights, step, trace, stated)
     yield from alignment_obligations(program, weights, cuts, sizes, stated)

@@ -17,6 +17,7 @@ from placelogic.prove.ratio import ONE, const
 from placelogic.prove.sizes import Sizes, sizes_of
 from placelogic.prove.smallest import Found, GaveUp, smallest
 from placelogic.prove.solver import RLIMIT, TIMEOUT_S, Limits, Named, Solver
+from placelogic.prove.start import ambiguous_streams
 from placelogic.prove.values import members
 from placelogic.report.diagnostic import Finding, Obligations, SpecReport
 
@@ -187,6 +188,7 @@ def _check_divisors(program: Program, sizes: Sizes, solver: Solver) -> str | Non
         elif answer.status == "unknown":
             doubtful = f"whether `{divisor.text}` can be zero, and something is divided by it: {answer.reason}"
     problems += _missing_roots(program, sizes, solver)
+    problems += ambiguous_streams(program)
     if problems:
         raise SpecError(*problems)
     return doubtful

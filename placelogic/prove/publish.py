@@ -21,7 +21,7 @@ from placelogic.program.program import (
 from placelogic.prove.formula import FALSE, TRUE, Formula, at_least, both, either, negate
 from placelogic.prove.obligations import Obligation
 from placelogic.prove.sizes import Sizes
-from placelogic.prove.state import Shards
+from placelogic.prove.state import Shards, partial
 from placelogic.prove.values import Trace, members
 from placelogic.source import Span
 
@@ -58,15 +58,14 @@ def publication_obligations(
     unfetched: Formula = TRUE if layout.host is not None or weights.optimizer_state.host is not None else FALSE
     stale: dict[str, Formula] = {}
     for axis in program.mesh.axes:
-        partial = bool(cuts[axis]) and layout.cut(axis) is None
-        stale[axis] = at_least(members(weights, sizes, axis), 2) if partial else FALSE
+        stale[axis] = _stale(weights, sizes, cuts, axis, layout)
     spans = {axis: where for axis in stale}
     for publish in after:
         match publish.op:
             case Refresh():
                 unrefreshed = both(unrefreshed, negate(publish.when))
                 unfetched = TRUE if unfetched != FALSE or _host(weights) else FALSE
-                stale = {axis: _restale(weights, sizes, cuts, axis, layout) for axis in stale}
+                stale = {axis: _stale(weights, sizes, cuts, axis, layout) for axis in stale}
             case FetchParams():
                 unfetched = both(unfetched, either(negate(publish.when), unrefreshed))
             case GatherParams(axes=axes):
@@ -119,8 +118,8 @@ def _host(weights: Weights) -> bool:
     return weights.params.host is not None or weights.optimizer_state.host is not None
 
 
-def _restale(weights: Weights, sizes: Sizes, cuts: Shards, axis: str, layout: Layout) -> Formula:
-    """After a refresh the compute copy is new exactly where the master is."""
-    if cuts[axis] and layout.cut(axis) is None:
-        return at_least(members(weights, sizes, axis), 2)
-    return FALSE
+def _stale(weights: Weights, sizes: Sizes, cuts: Shards, axis: str, layout: Layout) -> Formula:
+    """Where only owners update (or, after a refresh, have the new master), the others are stale."""
+    if layout.cut(axis) is not None:
+        return FALSE
+    return both(at_least(members(weights, sizes, axis), 2), partial(cuts[axis]))

@@ -57,6 +57,9 @@ class _Reached:
 
 _ALWAYS = _Reached(TRUE, TRUE)
 
+_GRADIENT_OPS = (Reduce, GatherGradients, Scale, ScaleLoss)
+"""What acts on the fresh gradient when it stands before `accumulate` in a loop."""
+
 
 class Run:
     """One weight group's step, executed symbolically. Everything is linear, so that a loop is
@@ -164,7 +167,8 @@ class Run:
         for op in loop.body:
             if op is accumulate or isinstance(op, Accumulate):
                 break
-            fresh = self.group.apply(op, fresh)
+            if isinstance(op, _GRADIENT_OPS):
+                fresh = self.group.apply(op, fresh)
         return fresh
 
     def _clash(self, held: Value, incoming: Value, origin: Origin, when: Formula) -> None:
@@ -190,7 +194,7 @@ class Run:
                 if self._listening:
                     self._clash(held, fresh, op.origin, when.read)
                 buffers[op.buffer] = add(held, self.group.settled(fresh))
-            elif not accumulated and isinstance(op, (Reduce, GatherGradients, Scale, ScaleLoss)):
+            elif not accumulated and isinstance(op, _GRADIENT_OPS):
                 fresh = self.group.apply(op, fresh)
             else:
                 buffers = self._op(op, buffers, when, times)

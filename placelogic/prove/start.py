@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from placelogic.problem import Problem
 from placelogic.program.facts import Fact
 from placelogic.program.program import Origin, Program, Weights
 from placelogic.prove.formula import FALSE, Formula, at_least
@@ -62,6 +63,8 @@ def random_obligations(
         fact = facts[line.axis]
         activation = weights.activations.cut(line.axis)
         parts = fact.kind == "share" or (activation is not None and activation.letter == "S")
+        if fact.kind == "own" and not parts:
+            continue  # own parts of shared work: see ambiguous_streams
         several = at_least(members(weights, sizes, line.axis), 2)
         wrong = line.kind == "different" and not parts
         odd = line.kind == "same" and parts
@@ -81,3 +84,26 @@ def random_obligations(
             fault="nonuniform",
             warning=odd,
         )
+
+
+def ambiguous_streams(program: Program) -> Iterator[Problem]:
+    """`different` along an axis that only cuts the weights it names: between its shards the streams
+    must differ, and where the partial results meet again they must be the same. One word is too few."""
+    lines: dict[tuple[str, Origin], list[bool]] = {}
+    for weights in program.weights:
+        for line in weights.random:
+            if line.kind == "different":
+                fact = program.facts[weights.name][line.axis]
+                activation = weights.activations.cut(line.axis)
+                unclear = fact.kind == "own" and (activation is None or activation.letter != "S")
+                lines.setdefault((line.axis, line.origin), []).append(unclear)
+    for (axis, origin), unclear in lines.items():
+        if all(unclear):
+            yield Problem(
+                "PL344",
+                f"along {axis} these weights compute their own parts of one result: whether their random numbers "
+                "may differ depends on where they are drawn",
+                origin.span,
+                f"cut the activations (`place ... over {axis} {{ activations sharded on heads }}`), "
+                "or state the streams of the weights that are copies there",
+            )

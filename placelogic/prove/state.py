@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from placelogic.program.catalog import WHOLE_TENSOR_DIMS, Needs
 from placelogic.program.program import (
@@ -13,39 +14,66 @@ from placelogic.program.program import (
     Weights,
 )
 from placelogic.prove.alignment import apart, same_dimension
-from placelogic.prove.formula import FALSE, TRUE, at_least, both, either
+from placelogic.prove.formula import TRUE, Formula, at_least, both, either, negate, test, variables
 from placelogic.prove.kinds import Stack, stack
 from placelogic.prove.obligations import Obligation
+from placelogic.prove.ratio import ONE, var
 from placelogic.prove.sizes import Sizes
-from placelogic.prove.values import Trace, members
+from placelogic.prove.values import TURN, Trace, members
 from placelogic.source import Span
 
-Shards = Mapping[str, tuple[tuple[str, Stack, Origin], ...]]
-"""axis -> (state, how it is cut, where that was said), for the states an update needs."""
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """One of the states an update needs, cut along one axis. `when`: the sizes at which it is (a
+    step may leave a gradient cut for some counts of micro-batches only)."""
+
+    state: str
+    cut: Stack
+    origin: Origin
+    when: Formula = TRUE
 
 
-def shards(program: Program, weights: Weights, trace: Trace) -> Shards:
+Shards = Mapping[str, tuple[Shard, ...]]
+"""axis -> how the states are cut along it at the update; none where all are whole."""
+
+
+def shards(program: Program, weights: Weights, trace: Trace, sizes: Sizes) -> Shards:
     """How optimizer state, gradient and parameter are cut along each axis at the update.
 
     Where all agree the owner updates; where none is cut everyone does."""
-    out: dict[str, tuple[tuple[str, Stack, Origin], ...]] = {}
+    out: dict[str, tuple[Shard, ...]] = {}
     updates = [read for read in trace.reads if read.what == "update"]
+    layouts = (("optimizer", weights.optimizer_state), ("gradients", weights.gradients), ("params", weights.params))
     for index, axis in enumerate(program.mesh.axes):
-        found: list[tuple[str, Stack, Origin]] = []
-        layouts = (("optimizer", weights.optimizer_state), ("gradients", weights.gradients), ("params", weights.params))
+        found = []
         for state, layout in layouts:
-            cut = stack(layout, axis)
-            if cut is not None:
-                origin = layout.cut(axis)
-                assert origin is not None
-                found.append((state, cut, origin.origin))
+            cut, entry = stack(layout, axis), layout.cut(axis)
+            if cut is not None and entry is not None:
+                found.append(Shard(state, cut, entry.origin))
+        known = {shard.cut for shard in found}
         for read in updates:
+            left: dict[Stack, list[Formula]] = {}
             for term in (t for terms in read.terms.values() for t in terms):
                 cut = term.kinds[index].cut
-                if cut is not None and all(cut != known for _, known, _ in found):
-                    found.append(("gradients", cut, read.origin))
+                if cut is not None and cut not in known:
+                    left.setdefault(cut, []).append(both(read.when, term.when))
+            for cut, when in left.items():
+                found.append(Shard("gradients", cut, read.origin, within_loop(either(*when), sizes)))
         out[axis] = tuple(found)
     return out
+
+
+def within_loop(formula: Formula, sizes: Sizes) -> Formula:
+    """The formula for some micro-batch that exists, where it speaks of one."""
+    if TURN not in variables(formula):
+        return formula
+    return both(test(">=", var(TURN), ONE), test("<=", var(TURN), sizes.microbatches), formula)
+
+
+def partial(found: tuple[Shard, ...]) -> Formula:
+    """The sizes at which only an owner along this axis updates."""
+    return either(*(shard.when for shard in found))
 
 
 def alignment_obligations(
@@ -53,24 +81,23 @@ def alignment_obligations(
 ) -> Iterator[Obligation]:
     """SC03, CC02: the shards of the three states line up, so that every element has an updater."""
     for axis, found in cuts.items():
-        for index, (state, cut, origin) in enumerate(found):
-            for other_state, other, other_origin in found[:index]:
-                violation = apart(cut, other, axis, sizes)
-                if cut == other:
+        for index, one in enumerate(found):
+            for other in found[:index]:
+                if one.cut == other.cut:
                     continue
-                nested = same_dimension(cut, other)
-                later = origin if origin.stated else other_origin
+                nested = same_dimension(one.cut, other.cut)
+                later = one.origin if one.origin.stated else other.origin
                 yield Obligation(
-                    name=f"shards of {weights.name} over {axis}: {other_state} and {state}",
+                    name=f"shards of {weights.name} over {axis}: {other.state} and {one.state}",
                     code="CC02" if nested else "SC03",
                     weights=weights.name,
                     axes=(axis,),
-                    violation=violation,
+                    violation=both(apart(one.cut, other.cut, axis, sizes), one.when, other.when),
                     span=later.span,
                     stated=stated,
-                    message=f"{other_state} and {state} of `{weights.name}` are cut differently over {axis}: "
-                    f"some element has its {other_state} on one device and its {state} on another",
-                    label=f"cut {_cut_text(cut)} here, {_cut_text(other)} for the {other_state}",
+                    message=f"{other.state} and {one.state} of `{weights.name}` are cut differently over {axis}: "
+                    f"some element has its {other.state} on one device and its {one.state} on another",
+                    label=f"cut {_cut_text(one.cut)} here, {_cut_text(other.cut)} for the {other.state}",
                     help="list the axes in one order in every state" if nested else "cut both by the same rule",
                 )
 
@@ -103,20 +130,20 @@ def optimizer_obligations(
     if needs is Needs.ELEMENT:
         return
     for axis, found in cuts.items():
-        broken = [(state, origin) for state, cut, origin in found if not _whole(weights, axis, cut)]
         if not found:
             continue
-        state, origin = broken[0] if broken else (found[0][0], found[0][2])
+        broken = [shard for shard in found if not _whole(weights, axis, shard.cut)]
+        first = broken[0] if broken else found[0]
         yield Obligation(
             name=f"{weights.optimizer.name} sees enough of {weights.name} over {axis}",
             code="SC06",
             weights=weights.name,
             axes=(axis,),
-            violation=at_least(sizes.size(axis), 2) if broken else FALSE,
-            span=origin.span,
+            violation=both(at_least(sizes.size(axis), 2), either(*(shard.when for shard in broken))),
+            span=first.origin.span,
             stated=stated,
             message=f"{weights.optimizer.name} needs {needs.value} to update `{weights.name}`, "
-            f"but its {state} are cut over {axis}",
+            f"but its {first.state} are cut over {axis}",
             label=f"{weights.optimizer.name} sees only a shard",
             help="cut `on param` or `on layer`, which keep tensors whole, or use an elementwise optimizer",
         )
@@ -141,7 +168,8 @@ def replica_obligations(
         if not weights.master
     }
     for index, axis in enumerate(program.mesh.axes):
-        if cuts[axis] or axis in healed:
+        owners = partial(cuts[axis])
+        if owners == TRUE or axis in healed:
             continue
         several = at_least(members(weights, sizes, axis), 2)
         unequal = [
@@ -156,7 +184,7 @@ def replica_obligations(
             code="SC01",
             weights=weights.name,
             axes=(axis,),
-            violation=either(*unequal),
+            violation=both(either(*unequal), negate(owners)),
             span=updates[-1].origin.span if updates and updates[-1].origin.stated else _where(step, weights),
             stated=stated,
             message=f"copies of `{weights.name}` along {axis} apply different updates and drift apart",

@@ -132,7 +132,12 @@ def each(buffers: Buffers, change: Callable[[Term], Term]) -> Buffers:
 
 
 def guard(buffers: Buffers, when: Formula) -> Buffers:
-    return each(buffers, lambda t: replace(t, when=both(t.when, when)))
+    """The same terms, at these sizes and micro-batches only; what can never be there is dropped."""
+    guarded = each(buffers, lambda t: replace(t, when=both(t.when, when)))
+    return {
+        buffer: {name: [t for t in terms if t.when != FALSE] for name, terms in value.items()}
+        for buffer, value in guarded.items()
+    }
 
 
 def mark(buffers: Buffers) -> Buffers:

@@ -54,4 +54,3 @@ def test_wrong_ones_are_refuted(stem: str, capsys: pytest.CaptureFixture[str]) -
 
 def test_every_wrong_example_is_tested() -> None:
     assert {path.stem for path in EXAMPLES.glob("refuted_*.place")} == set(WRONG)
-

@@ -17,7 +17,7 @@ FIRST_CODE = {
     ("loops", "scaled_after_accumulate"): {"GI04", "GI05", "GI03"},
     ("loops", "last_counted_twice"): {"GI02", "GI03", "GI04"},
     ("loops", "optimizer_in_the_loop"): {"GI05", "GI01"},
-    ("cut_gradients", "whole_added_to_shard"): {"GI06", "GI01"},
+    ("cut_gradients", "whole_added_to_shard"): {"GI06", "GI05", "GI01"},
 }
 
 SMALLEST = {

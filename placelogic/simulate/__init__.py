@@ -1,0 +1,23 @@
+"""The exact simulator: runs a step program on every device of one concrete mesh.
+
+It knows nothing of kinds or coefficients: devices hold arrays, compute gradients of their own
+data, and collectives add arrays by position. Two optimizer steps are compared with single-device
+training, in exact arithmetic (docs/semantics.md).
+"""
+
+from __future__ import annotations
+
+from placelogic.simulate.outcome import Difference, Outcome, SimulationTooLarge, Stop
+from placelogic.simulate.run import coefficients, simulate, simulate_any
+from placelogic.simulate.work import Item
+
+__all__ = [
+    "Difference",
+    "Item",
+    "Outcome",
+    "SimulationTooLarge",
+    "Stop",
+    "coefficients",
+    "simulate",
+    "simulate_any",
+]

@@ -1,0 +1,102 @@
+"""Where the job decides as one: clipping by the global norm, and skipping a step."""
+
+from __future__ import annotations
+
+from placelogic.program.program import Axes, GlobalNorm
+from placelogic.simulate import buffers
+from placelogic.simulate.arithmetic import PRIME, inverse
+from placelogic.simulate.buffers import Buffer
+from placelogic.simulate.elements import COUNT
+from placelogic.simulate.group import Local
+from placelogic.simulate.ops import Runner
+
+
+def clip_factor(norm: int) -> int:
+    """What a gradient of this squared norm is multiplied by: different norms, different factors."""
+    return inverse(1 + norm)
+
+
+def norms(clip: GlobalNorm, runners: list[Runner], missing: int, count: int) -> list[int]:
+    """The squared norm each device computes. `missing`: squares of groups that had to stop."""
+    if clip.listed is None:
+        return [(missing + sum(_each_once(runner) for runner in runners)) % PRIME] * count
+    total = [missing] * count
+    for runner in runners:
+        group = runner.state.group
+        axes = clip.listed[group.name][0] if group.name in clip.listed else ()
+        local = _local_squares(runner.content(), count)
+        if not axes:
+            total = [t + v for t, v in zip(total, local)]
+            continue
+        for members in group.grid.groups(axes):
+            seen = sum(local[x] for x in members)
+            for x in members:
+                total[x] += seen
+    return [t % PRIME for t in total]
+
+
+def apply_clip(runner: Runner, factors: list[int]) -> None:
+    buffer = runner.content()
+    if buffer is not None:
+        for arrays in buffer.layers:
+            buffers.scale_each(arrays, factors)
+
+
+def _each_once(runner: Runner) -> int:
+    """Squares of every element once: each of its copies counts for its fraction."""
+    buffer = runner.content()
+    if buffer is None:
+        return 0
+    squares, copies = [0] * COUNT, [0] * COUNT
+    local, usable, arrays = buffer.local, buffer.usable, _summed(buffer)
+    done: dict[tuple[int, Local], list[tuple[int, int]]] = {}
+    for x in buffer.group.holders:
+        key = id(arrays[x]), usable[x]
+        known = done.get(key)
+        if known is None:
+            mine = usable[x]
+            known = done[key] = [(e, v * v % PRIME) for e, v in zip(local[x], arrays[x]) if e in mine]
+        for e, square in known:
+            squares[e] += square
+            copies[e] += 1
+    return sum(square * inverse(n) for square, n in zip(squares, copies) if n) % PRIME
+
+
+def _local_squares(buffer: Buffer | None, count: int) -> list[int]:
+    found = [0] * count
+    if buffer is not None:
+        local, usable, arrays = buffer.local, buffer.usable, _summed(buffer)
+        for x in buffer.group.holders:
+            mine = usable[x]
+            found[x] = sum(v * v for e, v in zip(local[x], arrays[x]) if e in mine) % PRIME
+    return found
+
+
+def _summed(buffer: Buffer) -> list[list[int]]:
+    """The arrays, loss terms added."""
+    if len(buffer.layers) == 1:
+        return buffer.layers[0]
+    return [[sum(column) % PRIME for column in zip(*arrays)] for arrays in zip(*buffer.layers)]
+
+
+def disagreeing(runner: Runner, axes: Axes) -> int | None:
+    """A device that sees other gradients of this group over `axes` than device 0, if any."""
+    buffer = runner.content()
+    if buffer is None:
+        return None
+    local, usable, arrays = buffer.local, buffer.usable, _summed(buffer)
+    first: frozenset[tuple[int, int]] | None = None
+    for members in buffer.group.grid.groups(axes):
+        seen: set[tuple[int, int]] = set()
+        done: set[tuple[int, Local]] = set()
+        for x in members:
+            key = id(arrays[x]), usable[x]
+            if key not in done:
+                done.add(key)
+                seen.update((e, v) for e, v in zip(local[x], arrays[x]) if e in usable[x])
+        view = frozenset(seen)
+        if first is None:
+            first = view
+        elif view != first:
+            return members[0]
+    return None

@@ -1,0 +1,192 @@
+"""The whole job, step after step, beside the single device that does the same training."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from placelogic.program.program import GatherParams, Loop, Op, Program
+from placelogic.simulate import compare, events
+from placelogic.simulate.arithmetic import PRIME
+from placelogic.simulate.buffers import Buffer
+from placelogic.simulate.elements import COUNT
+from placelogic.simulate.group import Group
+from placelogic.simulate.mesh import Grid
+from placelogic.simulate.model import Model, fresh, read_devices, read_single
+from placelogic.simulate.ops import Event, Runner
+from placelogic.simulate.optimizer import stepped
+from placelogic.simulate.outcome import Difference, GroupStop, Outcome, Stop
+from placelogic.simulate.state import State
+from placelogic.simulate.update import update
+from placelogic.simulate.work import Counts, Work
+
+
+class Machine:
+    """One program on one mesh."""
+
+    def __init__(
+        self,
+        program: Program,
+        sizes: Mapping[str, int],
+        quantities: Mapping[str, int],
+        counts: Counts,
+        per_item: int,
+    ) -> None:
+        self.program = program
+        self.grid = Grid(program.mesh.axes, sizes)
+        self.work = Work(program, self.grid, quantities, counts, per_item)
+        self.model = Model(self.work)
+        split = self.work.split
+        self.groups = [Group(i, w, self.grid, split) for i, w in enumerate(program.weights)]
+        self.trained = [g for g in self.groups if not g.weights.frozen]
+        self.states = {g.number: State(g) for g in self.groups}
+        self.differences: list[Difference] = []
+        self.clipping = program.clip is not None
+        self._sums: dict[int, tuple[list[int], list[int]]] = {}
+        for group in self.groups:
+            self._check(group)
+
+    def _check(self, group: Group) -> None:
+        step = self.program.step(group.name)
+        gathered = frozenset(_gathered(step.ops)) if step is not None else frozenset()
+        for conflict in self.program.conflicts:
+            if conflict.weights == group.name and self.grid.size[conflict.axis] > 1:
+                group.stop = group.stop or f"{conflict.state} are placed twice along {conflict.axis}"
+        try:
+            group.check_static(self.clipping, self.work.microbatches, gathered)
+        except GroupStop as stop:
+            group.stop = group.stop or str(stop)
+
+    def run(self, steps: int) -> Outcome:
+        for step in range(1, steps + 1):
+            self._step(step)
+        stops = tuple(Stop(g.name, g.stop) for g in self.groups if g.stop is not None)
+        return Outcome(tuple(self.differences), stops)
+
+    # --- the single device --------------------------------------------------------------------
+
+    def _single_gradients(self) -> dict[int, list[int]]:
+        """The gradient of every trained group at the single device's parameters, not clipped."""
+        h = read_single({g.number: self.states[g.number].single for g in self.groups}, self.groups)
+        found = {}
+        for group in self.trained:
+            if group.number not in self._sums:
+                self._sums[group.number] = self.model.single(group)
+            a, s = self._sums[group.number]
+            found[group.number] = [(v + w * h) % PRIME for v, w in zip(a, s)]
+        return found
+
+    # --- one step -----------------------------------------------------------------------------
+
+    def _step(self, step: int) -> None:
+        expected = self._single_gradients()
+        squares = {n: sum(v * v for v in values) % PRIME for n, values in expected.items()}
+        if self.clipping:
+            factor = events.clip_factor(sum(squares.values()) % PRIME)
+            expected = {n: [v * factor % PRIME for v in values] for n, values in expected.items()}
+        seen = self._seen()
+        runners = self._runners(step, seen, expected)
+        self._drive(step, runners, squares)
+        for group in self.trained:
+            state = self.states[group.number]
+            state.single, state.single_omega = stepped(
+                group.weights.optimizer.needs,
+                range(COUNT),
+                expected[group.number],
+                state.single,
+                state.single_omega,
+            )
+        for group in self.groups:
+            state = self.states[group.number]
+            if group.stop is None:
+                self.differences += compare.parameters(state, step)
+            else:
+                state.settle(state.single, state.single_omega)
+
+    def _seen(self) -> list[int]:
+        """What every device's model reads from all parameters together."""
+        total = [0] * self.grid.count
+        for group in self.groups:
+            state = self.states[group.number]
+            try:
+                seen = read_devices(group, state.theta)
+            except GroupStop as stop:
+                group.stop = group.stop or str(stop)
+                seen = [read_single({group.number: state.single}, [group])] * self.grid.count
+            total = [t + v for t, v in zip(total, seen)]
+        return [t % PRIME for t in total]
+
+    def _runners(self, step: int, seen: list[int], expected: dict[int, list[int]]) -> list[Runner]:
+        runners = []
+        for group in self.trained:
+            plan = self.program.step(group.name)
+            if group.stop is not None or plan is None:
+                continue
+            runners.append(self._runner(group, plan.ops, step, seen, expected[group.number]))
+        return runners
+
+    def _runner(self, group: Group, ops: tuple[Op, ...], step: int, seen: list[int], expected: list[int]) -> Runner:
+        state = self.states[group.number]
+
+        def backward(turn: int) -> Buffer:
+            return fresh(self.model, group, turn, seen)
+
+        def feed(buffer: Buffer) -> None:
+            self._feed(state, buffer, step, expected)
+
+        return Runner(state, self.work, ops, backward, feed)
+
+    def _feed(self, state: State, buffer: Buffer, step: int, expected: list[int]) -> None:
+        if step == 1:
+            self.differences += compare.gradients(state, buffer, step, expected)
+        update(state, buffer)
+
+    def _drive(self, step: int, runners: list[Runner], squares: dict[int, int]) -> None:
+        """Run all groups, from one common event to the next."""
+        running: dict[int, Iterator[Event]] = {r.state.group.number: r.run() for r in runners}
+        by_number = {r.state.group.number: r for r in runners}
+        waiting: dict[int, Event] = {}
+        while True:
+            for number in [n for n in running if n not in waiting]:
+                try:
+                    waiting[number] = next(running[number])
+                except StopIteration:
+                    del running[number]
+                except GroupStop as stop:
+                    by_number[number].state.group.stop = str(stop)
+                    del running[number]
+            if not waiting:
+                return
+            clipping = [by_number[n] for n, event in waiting.items() if event.kind == "clip"]
+            if clipping:
+                self._clip(clipping, runners, squares)
+            else:
+                for number, event in waiting.items():
+                    self._decide(step, by_number[number], event)
+            done = [n for n, event in waiting.items() if (event.kind == "clip") == bool(clipping)]
+            for number in done:
+                del waiting[number]
+
+    def _clip(self, clipping: list[Runner], runners: list[Runner], squares: dict[int, int]) -> None:
+        if self.program.clip is None:
+            return
+        going = [r for r in runners if r.state.group.stop is None]
+        counted = {r.state.group.number for r in going}
+        missing = sum(value for number, value in squares.items() if number not in counted)
+        found = events.norms(self.program.clip, going, missing, self.grid.count)
+        known = {norm: events.clip_factor(norm) for norm in set(found)}
+        for runner in clipping:
+            events.apply_clip(runner, [known[norm] for norm in found])
+
+    def _decide(self, step: int, runner: Runner, event: Event) -> None:
+        x = events.disagreeing(runner, event.axes)
+        if x is not None:
+            message = f"({self.grid.name(x)}) sees other gradients of `{runner.state.group.name}` and may decide otherwise"
+            self.differences.append(Difference(None, step, "skip", self.grid.device(x), None, message))
+
+
+def _gathered(ops: tuple[Op, ...]) -> Iterator[str]:
+    for op in ops:
+        if isinstance(op, Loop):
+            yield from _gathered(op.body)
+        elif isinstance(op, GatherParams):
+            yield from op.axes

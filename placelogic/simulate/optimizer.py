@@ -1,0 +1,51 @@
+"""The optimizer: exact, elementwise with state, and sensitive to the scale of the gradient.
+
+    omega <- 2 omega + g
+    theta <- theta - (g + 3 omega + g^2) * (1 + sum of g^2 over what the optimizer must see)
+
+The last factor is 1 for elementwise optimizers. For those that need a whole tensor, or whole
+blocks, the sum runs over the elements of that tensor (block) that this device updates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from placelogic.compat import assert_never
+from placelogic.program.catalog import Needs
+from placelogic.simulate.arithmetic import PRIME
+from placelogic.simulate.elements import block, tensor
+
+Result = tuple[list[int], list[int]]
+
+
+def stepped(
+    needs: Needs, elements: Sequence[int], gradient: list[int], theta: list[int], omega: list[int]
+) -> Result:
+    """New theta and omega of these elements, which are updated together on one device."""
+    squares: dict[object, int] = {}
+    units = [_unit(needs, e) for e in elements]
+    for unit, g in zip(units, gradient):
+        if unit is not None:
+            squares[unit] = squares.get(unit, 1) + g * g
+    new_theta, new_omega = [], []
+    for unit, g, t, o in zip(units, gradient, theta, omega):
+        o = (2 * o + g) % PRIME
+        move = g + 3 * o + g * g
+        if unit is not None:
+            move = move * (squares[unit] % PRIME)
+        new_theta.append((t - move) % PRIME)
+        new_omega.append(o)
+    return new_theta, new_omega
+
+
+def _unit(needs: Needs, element: int) -> object:
+    match needs:
+        case Needs.ELEMENT:
+            return None
+        case Needs.TENSOR:
+            return tensor(element)
+        case Needs.BLOCK:
+            return block(element)
+        case _:
+            assert_never(needs)

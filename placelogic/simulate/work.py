@@ -1,0 +1,141 @@
+"""Work items, token counts, denominators: which data each device computes and divides by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+
+from placelogic.program.expr import TOKENS, Expr, evaluate
+from placelogic.program.program import LossTerm, Program
+from placelogic.simulate.arithmetic import inverse
+from placelogic.simulate.mesh import Grid
+from placelogic.simulate.outcome import SimulationTooLarge
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One work item of one loss term: a share along each split axis, and a micro-batch (from 1).
+
+    In coefficients an item can be finer: `use` is the stage that used the weights, `part` the
+    piece of the activations, `foreign` where the data was that no single device ever sees."""
+
+    term: str | None
+    microbatch: int
+    shares: tuple[tuple[str, int], ...]
+    use: str | None = None
+    part: tuple[tuple[str, int], ...] = ()
+    foreign: tuple[tuple[str, int], ...] = ()
+
+
+Counts = Callable[[Item], int] | Mapping[Item, int] | None
+
+MAX_TURNS = 400_000
+"""Devices times micro-batches; beyond this a simulation takes minutes."""
+
+
+class Work:
+    """The data of one job on one mesh."""
+
+    def __init__(
+        self, program: Program, grid: Grid, quantities: Mapping[str, int], counts: Counts, per_item: int
+    ) -> None:
+        self.grid = grid
+        self.terms = program.work.losses
+        self._objective = program.work.objective
+        self._counts = counts
+        self._per_item = per_item
+        self.env = _environment(program, grid, quantities)
+        turns = evaluate(program.work.microbatches, self.env)
+        if turns.denominator != 1 or turns < 1:
+            raise ValueError(f"{turns} micro-batches")
+        self.microbatches = int(turns)
+        if grid.count * self.microbatches > MAX_TURNS:
+            raise SimulationTooLarge(f"{grid.count} devices times {self.microbatches} micro-batches")
+        self.split = program.work.split_axes
+        fed = {feed.axis: feed.kind for feed in program.work.feeds}
+        own = [a for a in self.split if fed.get(a) != "same"]
+        self.extent = grid.extent(self.split)
+        # A device fed share 0 along an axis computes what coordinate 0 computes.
+        self.share = [0] * grid.count
+        for axis in self.split:
+            size = grid.size[axis]
+            at = grid.coordinate[axis] if axis in own else [0] * grid.count
+            self.share = [s * size + c for s, c in zip(self.share, at)]
+        strange = [a for a in grid.axes if a not in self.split and fed.get(a) == "different" and grid.size[a] > 1]
+        self.foreign: list[tuple[tuple[str, int], ...]] = [()] * grid.count
+        if strange:
+            self.foreign = [tuple((a, grid.coordinate[a][x]) for a in strange) for x in range(grid.count)]
+        self.total = [self._total(term) for term in self.terms]
+        self.env[TOKENS] = Fraction(self.total[0] if self.total else 0)
+
+    def value(self, expr: Expr) -> Fraction:
+        """Raises ZeroDivisionError and KeyError."""
+        return evaluate(expr, self.env)
+
+    def item(self, term: LossTerm, share: int, turn: int) -> Item:
+        at = self.grid.coordinates(share, self.split)
+        return Item(term.name, turn, tuple((axis, at[axis]) for axis in self.split))
+
+    def tokens(self, term: LossTerm, share: int, turn: int) -> int:
+        if self._counts is None:
+            return self._per_item
+        item = self.item(term, share, turn)
+        return self._counts(item) if callable(self._counts) else self._counts[item]
+
+    def _total(self, term: LossTerm) -> int:
+        if self._counts is None:
+            return self._per_item * self.extent * self.microbatches
+        return sum(self.tokens(term, share, turn) for share, turn in self.pairs())
+
+    def pairs(self) -> Iterator[tuple[int, int]]:
+        """Every share and micro-batch of the step."""
+        return product(range(self.extent), range(1, self.microbatches + 1))
+
+    def single_weight(self, term: int) -> int:
+        """K of the objective, as a residue."""
+        return inverse(self.total[term]) if self._objective == "mean" else 1
+
+    def single_weight_exact(self, term: int) -> Fraction:
+        return Fraction(1, self.total[term]) if self._objective == "mean" else Fraction(1)
+
+    def weights(self, term: int, turn: int) -> list[int]:
+        """Per device, what it multiplies its item's summed loss by: one over the tokens counted."""
+        loss, grid = self.terms[term], self.grid
+        if not loss.mean:
+            return [1] * grid.count
+        turns = range(1, self.microbatches + 1) if loss.microbatches else (turn,)
+        if self._counts is None:
+            counted = self._per_item * grid.extent(loss.over) * len(turns)
+            return [inverse(counted)] * grid.count
+        known: dict[int, int] = {}
+        for share in set(self.share):
+            known[share] = sum(self.tokens(loss, share, t) for t in turns)
+        found = [0] * grid.count
+        inverses: dict[int, int] = {}
+        for group in grid.groups(loss.over):
+            counted = sum(known[self.share[x]] for x in group)
+            if counted not in inverses:
+                inverses[counted] = inverse(counted)
+            for x in group:
+                found[x] = inverses[counted]
+        return found
+
+
+def _environment(program: Program, grid: Grid, quantities: Mapping[str, int]) -> dict[str, Fraction | int]:
+    """Every name a person may use in a number: axes, products, lets, the micro-batch count."""
+    env: dict[str, Fraction | int] = {**quantities, **grid.size}
+    env.update({name: grid.extent(axes) for name, axes in program.mesh.views})
+    waiting = [let for let in program.lets if let.value is not None]
+    while waiting:
+        left = []
+        for let in waiting:
+            try:
+                env[let.name] = evaluate(let.value, env)  # type: ignore[arg-type]
+            except KeyError:
+                left.append(let)
+        if len(left) == len(waiting):
+            raise KeyError(f"no value for what `{left[0].name}` is computed from")
+        waiting = left
+    return env

@@ -1,0 +1,72 @@
+"""Random specs as text: right ones with no, one or two faults. The same seed, the same text."""
+
+from __future__ import annotations
+
+from random import Random
+
+from placelogic.elaborate import elaborate_file
+from placelogic.elaborate.derive import derive
+from placelogic.problem import SpecError
+from placelogic.program import program as pg
+from placelogic.syntax.parse import parse
+from tests.property import base
+from tests.property.draft import Block, Draft
+from tests.property.mutate import mutate
+from tests.property.steps import printed, rewrite
+
+TRIES = 4
+"""Drafts that do not elaborate are drawn again, this often at most: errors are the tests of others."""
+
+
+def generate(seed: int) -> str:
+    """The text of one spec."""
+    random = Random(seed)
+    text = ""
+    for _ in range(TRIES):
+        draft = base.draw(random)
+        _write_steps(draft, random)
+        for _ in range(random.choices([0, 1, 2, 3], [38, 40, 17, 5])[0]):
+            mutate(draft, random)
+        text = draft.text()
+        if program_of(text) is not None:
+            break
+    return text
+
+
+def program_of(text: str) -> pg.Program | None:
+    """The program with its derived steps, or None where the text is no spec."""
+    try:
+        (spec,) = elaborate_file(parse(text, "drawn.place"))
+        return None if spec.program is None or spec.stated is None else derive(spec.program, spec.stated)
+    except SpecError:
+        return None
+
+
+def _write_steps(draft: Draft, random: Random) -> None:
+    """States the derived step of some weights, rewritten; where they agree, rarely one for all."""
+    if random.random() < 0.25:
+        return
+    program = program_of(draft.text())
+    if program is None:
+        return
+    for step in program.steps:
+        if random.random() < 0.75:
+            block = printed(step)
+            for _ in range(random.choices([0, 1, 2, 3, 4], [20, 30, 25, 15, 10])[0]):
+                rewrite(block, draft, random, harmless=True)
+            draft.steps[step.weights] = block
+    if draft.steps and random.random() < 0.1:
+        name = sorted(draft.steps)[0]
+        draft.steps = {"*": Block("step *", draft.steps[name].body)}
+    trained = [step.weights for step in program.steps]
+    if sorted(draft.steps) == sorted(trained) and random.random() < 0.12:
+        _skip(draft, program, random)
+
+
+def _skip(draft: Draft, program: pg.Program, random: Random) -> None:
+    """One decision for all, before the update or right after the loop."""
+    axes = ", ".join(draft.atoms) if random.random() < 0.7 else draft.some_axes(random)
+    for block in draft.steps.values():
+        body = block.body
+        index = body.index("update") if "update" in body and random.random() < 0.7 else min(1, len(body))
+        body.insert(index, f"skip on overflow over {axes}")

@@ -1,0 +1,62 @@
+"""Every spec that is proved here also trains right on small meshes, device by device, in exact arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import product
+from math import prod
+from pathlib import Path
+
+import pytest
+import reports
+
+import placelogic
+from placelogic.checking import complete
+from placelogic.elaborate import elaborate_file
+from placelogic.program.expr import Name, evaluate, holds
+from placelogic.program.program import Program
+from placelogic.simulate import SimulationTooLarge, simulate_any
+from placelogic.syntax.parse import parse
+
+MOST_DEVICES = 12
+FILES = [
+    *reports.files("cases"),
+    *reports.files("more"),
+    *sorted((reports.HERE.parents[1] / "examples").glob("*.place")),
+]
+
+
+def small_meshes(program: Program) -> Iterator[tuple[dict[str, int], dict[str, int]]]:
+    """Sizes of the axes, and of the other open names, that the assumptions allow."""
+    count = program.work.microbatches
+    turns = {count.name} if isinstance(count, Name) else set()
+    free = {let.name for let in program.lets if let.value is None} | turns
+    varied = sorted({atom.name for atom in program.mesh.atoms if atom.size is None} | turns)
+    for sizes in product((1, 2, 3) if len(varied) <= 3 else (1, 2), repeat=len(varied)):
+        env: dict[str, Fraction | int] = {**dict.fromkeys(free, 1), **dict(zip(varied, sizes, strict=True))}
+        for let in program.lets:
+            if let.value is not None:
+                env[let.name] = evaluate(let.value, env)
+        for atom in program.mesh.atoms:
+            if atom.size is not None:
+                env[atom.name] = evaluate(atom.size, env)
+        mesh = {axis: int(env[axis]) for axis in program.mesh.axes}
+        if prod(mesh.values()) <= MOST_DEVICES and all(holds(given.condition, env) for given in program.assumptions):
+            yield mesh, {name: int(env[name]) for name in free}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_proved_is_right_on_small_meshes(path: Path) -> None:
+    verdicts = {spec.name: spec.verdict for spec in placelogic.check(path).specs}
+    for spec in elaborate_file(parse(path.read_text(), str(path))):
+        if verdicts[spec.name] != "proved":
+            continue
+        program = complete(spec)
+        for mesh, quantities in small_meshes(program):
+            try:
+                outcome = simulate_any(program, mesh, quantities)
+            except SimulationTooLarge:
+                continue
+            assert outcome.right, (spec.name, mesh, quantities, outcome.differences[:1], outcome.stops[:1])
