@@ -9,6 +9,7 @@ import pytest
 
 import placelogic
 from placelogic.explaining import FOLDER, UnknownCode, codes, entry, page
+from placelogic.syntax.format import format_text
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```place *(.*?)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -39,6 +40,11 @@ def test_specs_come_out_as_they_say(code: str, mark: str, text: str) -> None:
     fails = code[:2] == "EX" and bool(wanted)
     assert fails == (report.exit_code == 1), str(report)
     assert spec.expected is not None or mark, "nothing says what should come out"
+
+
+@pytest.mark.parametrize(("code", "mark", "text"), BLOCKS)
+def test_specs_are_in_canonical_form(code: str, mark: str, text: str) -> None:
+    assert format_text(text, f"{code}.place") == text
 
 
 def test_every_code_has_an_entry() -> None:
