@@ -76,6 +76,10 @@ def partial(found: tuple[Shard, ...]) -> Formula:
     return either(*(shard.when for shard in found))
 
 
+_STATES = {"params": "parameter", "optimizer": "optimizer state", "gradients": "gradient"}
+"""What one element has of each state, in words."""
+
+
 def alignment_obligations(
     program: Program, weights: Weights, cuts: Shards, sizes: Sizes, stated: bool
 ) -> Iterator[Obligation]:
@@ -86,6 +90,7 @@ def alignment_obligations(
                 if one.cut == other.cut:
                     continue
                 nested = same_dimension(one.cut, other.cut)
+                ours, theirs = _STATES[one.state], _STATES[other.state]
                 later = one.origin if one.origin.stated else other.origin
                 yield Obligation(
                     name=f"shards of {weights.name} over {axis}: {other.state} and {one.state}",
@@ -95,9 +100,9 @@ def alignment_obligations(
                     violation=both(apart(one.cut, other.cut, axis, sizes), one.when, other.when),
                     span=later.span,
                     stated=stated,
-                    message=f"{other.state} and {one.state} of `{weights.name}` are cut differently over {axis}: "
-                    f"some element has its {other.state} on one device and its {one.state} on another",
-                    label=f"cut {_cut_text(one.cut)} here, {_cut_text(other.cut)} for the {other.state}",
+                    message=f"{theirs}s and {ours}s of `{weights.name}` are cut differently over {axis}: "
+                    f"some element has its {theirs} on one device and its {ours} on another",
+                    label=f"cut {_cut_text(one.cut)} here, {_cut_text(other.cut)} for the {theirs}s",
                     help="list the axes in one order in every state" if nested else "cut both by the same rule",
                 )
 
@@ -143,7 +148,7 @@ def optimizer_obligations(
             span=first.origin.span,
             stated=stated,
             message=f"{weights.optimizer.name} needs {needs.value} to update `{weights.name}`, "
-            f"but its {first.state} are cut over {axis}",
+            f"but its {_STATES[first.state]}s are cut over {axis}",
             label=f"{weights.optimizer.name} sees only a shard",
             help="cut `on param` or `on layer`, which keep tensors whole, or use an elementwise optimizer",
         )
