@@ -139,11 +139,15 @@ def _with_fixes(report: SpecReport, file: File, text: str, settings: Settings) -
 
 
 def is_library(file: File) -> bool:
-    """Whether the file defines strategies or models, and nothing to check."""
-    from placelogic.syntax.ast import ImportStmt, ModelDef, StrategyDef
+    """Whether the file is made to be imported: it defines strategies, models or weights, without a mesh
+    and without anything that only a spec would say."""
+    from placelogic.syntax import ast
 
-    defines = any(isinstance(statement, (StrategyDef, ModelDef)) for statement in file.statements)
-    return defines and all(isinstance(statement, (StrategyDef, ModelDef, ImportStmt)) for statement in file.statements)
+    shared = (
+        ast.StrategyDef, ast.ModelDef, ast.ImportStmt, ast.WeightsStmt, ast.ModelStmt, ast.LetStmt,
+        ast.FreezeStmt, ast.OptimizerStmt, ast.PrecisionStmt,
+    )  # fmt: skip
+    return bool(file.statements) and all(isinstance(statement, shared) for statement in file.statements)
 
 
 def complete(spec: ElaboratedSpec) -> Program:

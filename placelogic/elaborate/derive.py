@@ -75,9 +75,10 @@ def _step(program: Program, weights: Weights, facts: Mapping[str, Fact], stated:
     fresh: list[Op] = []  # one loss term at a time, on the fresh gradient
 
     def divide(wanting: tuple[LossTerm, ...], divisor: Expr) -> None:
-        """Divide the contribution of these terms: together where all want it, else each apart."""
+        """Divide the contribution of these terms: together where all want it, else each apart.
+        Each term counts its own tokens."""
         factor = Binary("/", number(1), divisor)
-        if wanting == terms:
+        if wanting == terms and (len(terms) == 1 or divisor != Name(TOKENS)):
             scales.append(Scale(None, factor, derived))
         else:
             fresh.extend(ScaleLoss(term.name, factor, derived) for term in wanting)

@@ -125,7 +125,7 @@ class StepReader:
             case ast.ScaleOp(buffer, factor):
                 return pg.Scale(buffer, self.factor(factor, item, node.span), origin)
             case ast.ScaleLossOp(term, factor):
-                return pg.ScaleLoss(term, self.factor(factor, item, node.span), origin)
+                return pg.ScaleLoss(term, self.factor(factor, item, node.span, one_loss=True), origin)
             case ast.ClipOp():
                 if not self.has_clip:
                     self._log(item, "PL332", "the step clips, and no `clip` statement says how", node.span,
@@ -165,11 +165,12 @@ class StepReader:
             self._log(item, "PL331", "a loss is scaled while its gradient is fresh: in a loop, before `accumulate`",
                       node.span, "move it there, or scale the whole gradient: `scale by`")  # fmt: skip
 
-    def factor(self, factor: ex.Expr, item: Item, span: Span) -> ex.Expr:
-        """A factor for a gradient: `tokens` is all loss tokens, which several losses do not share."""
-        if len(self.losses) > 1 and any(name.name == ex.TOKENS for name in ex.names(factor)):
+    def factor(self, factor: ex.Expr, item: Item, span: Span, one_loss: bool = False) -> ex.Expr:
+        """A factor for a gradient: `tokens` is all loss tokens, which several losses do not share.
+        Where it scales `one_loss`, it is all tokens of that loss."""
+        if not one_loss and len(self.losses) > 1 and any(name.name == ex.TOKENS for name in ex.names(factor)):
             self._log(item, "PL325", "`tokens` is not one number where several losses each count their own", span,
-                      "use `loss NAME mean global`, or sizes")  # fmt: skip
+                      "use `loss NAME mean global`, or `scale loss NAME by` in a step")  # fmt: skip
         return self.sizes.expr(factor, item, span, tokens=True)
 
     def _buffers(self, ops: Sequence[Op], item: Item) -> None:
@@ -196,7 +197,7 @@ def _on_buffers(ops: Sequence[Op]) -> Iterator[Op]:
         if isinstance(op, pg.Loop):
             starts = [isinstance(inner, pg.Accumulate) for inner in op.body]
             yield from _on_buffers(op.body[starts.index(True) :] if True in starts else op.body)
-        elif isinstance(op, pg.Reduce | pg.Scale | pg.Update | pg.GatherGradients):
+        elif isinstance(op, pg.Reduce | pg.Scale | pg.Update):
             yield op
 
 

@@ -6,15 +6,17 @@ when, axes of size 1 left out, they are the same sequence of (products of) axes.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product as every
 
 from placelogic.prove.formula import FALSE, Formula, at_least, both, either, negate
 from placelogic.prove.kinds import Stack
-from placelogic.prove.sizes import Sizes
+from placelogic.prove.ratio import Ratio
 
 
-def apart(a: Stack, b: Stack, axis: str, sizes: Sizes) -> Formula:
-    """The sizes at which some element has different owners along `axis`."""
+def apart(a: Stack, b: Stack, axis: str, size: Callable[[str], Ratio]) -> Formula:
+    """The sizes at which some element has different owners along `axis`. `size`: how many devices
+    along an axis hold the weights."""
     if a == b:
         return FALSE
     others = sorted({atom for stack in (a, b) for _, axes in stack for atom in axes if atom != axis})
@@ -22,8 +24,8 @@ def apart(a: Stack, b: Stack, axis: str, sizes: Sizes) -> Formula:
     for present in every((True, False), repeat=len(others)):
         large = {axis} | {atom for atom, here in zip(others, present) if here}
         if _without_small(a, large) != _without_small(b, large):
-            wrong.append(both(*(_large(atom, here, sizes) for atom, here in zip(others, present))))
-    return both(at_least(sizes.size(axis), 2), either(*wrong))
+            wrong.append(both(*(_large(atom, here, size) for atom, here in zip(others, present))))
+    return both(at_least(size(axis), 2), either(*wrong))
 
 
 def same_dimension(a: Stack, b: Stack) -> bool:
@@ -31,8 +33,8 @@ def same_dimension(a: Stack, b: Stack) -> bool:
     return a[-1][0] == b[-1][0]
 
 
-def _large(atom: str, here: bool, sizes: Sizes) -> Formula:
-    two = at_least(sizes.size(atom), 2)
+def _large(atom: str, here: bool, size: Callable[[str], Ratio]) -> Formula:
+    two = at_least(size(atom), 2)
     return two if here else negate(two)
 
 

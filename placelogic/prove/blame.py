@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
+from placelogic.program.expr import TOKENS
 from placelogic.program.program import Program, Weights
 from placelogic.prove.formula import holds
-from placelogic.prove.ratio import ZERO
-from placelogic.prove.sizes import Sizes
+from placelogic.prove.ratio import ZERO, Poly
+from placelogic.prove.sizes import MICROBATCHES, PER_ITEM, Sizes
 from placelogic.prove.table import Table, fault_of, rows_of, tabulate
 from placelogic.prove.values import TURN, Term, members
 from placelogic.report.diagnostic import DeviceRow
@@ -67,7 +68,7 @@ def blame(
             return Blame(
                 "GI05",
                 (),
-                f"{what} loses micro-batch {which}",
+                f"{what} loses micro-batch{'es' if len(lost) > 1 else ''} {which}",
                 "not every micro-batch is added up",
                 "accumulate every micro-batch before the update",
                 fault,
@@ -102,6 +103,16 @@ def blame(
             "the running buffer is scaled in every micro-batch",
             "scale once, after the loop",
             fault,
+            rows,
+        )
+    if not any(every) and any(t.scale.at(env) == 0 for t in terms):
+        return Blame(
+            "GI03",
+            (),
+            f"{what} is multiplied by 0",
+            "nothing of it is left",
+            "leave this factor out",
+            "wrong",
             rows,
         )
     if not any(every):
@@ -177,7 +188,7 @@ def _constant(
             "scale",
             rows,
         )
-    name = _named_factor(terms)
+    name = _named_factor(terms, sizes)
     involved = {variable for t in terms for poly in (t.scale.num, t.scale.den) for m, _ in poly for variable, _ in m}
     return Blame(
         "GI03",
@@ -190,7 +201,7 @@ def _constant(
     )
 
 
-def _named_factor(terms: tuple[Term, ...]) -> str | None:
+def _named_factor(terms: tuple[Term, ...], sizes: Sizes) -> str | None:
     """The factor in sizes (`ep`, `1/M`), where one term says it all."""
     scales = {t.scale for t in terms}
     if len(scales) != 1:
@@ -199,15 +210,28 @@ def _named_factor(terms: tuple[Term, ...]) -> str | None:
     if not scale.monomial or scale.constant is not None:
         return None
 
-    def side(poly: tuple) -> str:
-        monomial, coefficient = poly[0]
-        factors = [name.rstrip(".") for name, power in monomial for _ in range(power)]
-        if abs(coefficient) != 1 or not factors:
-            factors.insert(0, str(coefficient))
-        return "*".join(factors)
-
-    num, den = side(scale.num), side(scale.den)
+    num, den = _side(scale.num, sizes), _side(scale.den, sizes)
     return num if den == "1" else f"{num}/{den}" if "*" not in den else f"{num}/({den})"
+
+
+def _side(poly: Poly, sizes: Sizes) -> str:
+    """One monomial in the user's names: the tokens of an item times all items are `tokens`."""
+    monomial, coefficient = poly[0]
+    powers = dict(monomial)
+    (everything, count), *_ = sizes.values[TOKENS].num
+    factors = []
+    while PER_ITEM in powers and coefficient % count == 0 and all(powers.get(n, 0) >= p for n, p in everything):
+        factors.append(TOKENS)
+        coefficient //= count
+        for name, power in everything:
+            powers[name] -= power
+    words = {PER_ITEM: "tokens per item", MICROBATCHES: "microbatches"}
+    for name, power in powers.items():
+        shown = words.get(name) or (f"holders along {name[5:]}" if name.startswith("ends.") else name)
+        factors += [shown] * power
+    if coefficient != 1 or not factors:
+        factors.insert(0, str(coefficient))
+    return "*".join(factors)
 
 
 def live(term: Term, sizes: Sizes, env: Mapping[str, int]) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import prod
 
 from placelogic.program.expr import Name
 from placelogic.program.program import Program
@@ -29,18 +31,42 @@ def complete(sizes: Sizes, env: Mapping[str, int]) -> dict[str, int]:
     return {**dict.fromkeys(sizes.open, 1), **env}
 
 
-def confirmer(program: Program, sizes: Sizes, weights: str | None) -> Callable[[Mapping[str, int]], bool]:
-    """A function of a model: does this group (or, for None, anything) train differently there?"""
+MAX_TURNS = 30_000
+"""Devices times micro-batches that are simulated as they are: some seconds of work at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmation:
+    """`wrong`: training differs from one device. `at`: the smaller mesh simulated instead, where the
+    mesh itself is too large to simulate."""
+
+    wrong: bool
+    at: Mapping[str, int] | None = None
+
+
+def confirmer(program: Program, sizes: Sizes, weights: str | None) -> Callable[[Mapping[str, int]], Confirmation]:
+    """A function of a model: does this group (or, for None, anything) train differently there?
+
+    A mesh too large is replaced by one with at most 2 (else 3) devices along each axis: the calculus
+    has decided the real one, and the simulation then shows the same step going wrong in small."""
     from placelogic.simulate import SimulationTooLarge, simulate_any
 
-    def confirm(env: Mapping[str, int]) -> bool:
-        per_item = complete(sizes, env)[PER_ITEM]
+    def differs(mesh: Mapping[str, int], quantities: Mapping[str, int], per_item: int) -> bool:
         try:
-            outcome = simulate_any(
-                program, mesh_of(program, sizes, env), quantities_of(program, sizes, env), per_item, weights
-            )
+            outcome = simulate_any(program, mesh, quantities, per_item, weights)
         except SimulationTooLarge:
             return False
         return not outcome.right if weights is None else outcome.wrong(weights)
+
+    def confirm(env: Mapping[str, int]) -> Confirmation:
+        full = complete(sizes, env)
+        mesh, quantities, per_item = mesh_of(program, sizes, env), quantities_of(program, sizes, env), full[PER_ITEM]
+        if prod(mesh.values()) * int(sizes.microbatches.at(full)) <= MAX_TURNS:
+            return Confirmation(differs(mesh, quantities, per_item))
+        for most in (2, 3):
+            small = {axis: min(size, most) for axis, size in mesh.items()}
+            if differs(small, quantities, per_item):
+                return Confirmation(True, small)
+        return Confirmation(False, small)
 
     return confirm

@@ -11,15 +11,23 @@ from placelogic.prove.blame import blame
 from placelogic.prove.confirm import complete, mesh_of, quantities_of
 from placelogic.prove.obligations import Obligation
 from placelogic.prove.place import place
-from placelogic.prove.sizes import Sizes
+from placelogic.prove.sizes import PER_ITEM, Sizes
+from placelogic.prove.table import MAX_ROWS
 from placelogic.report.diagnostic import Counterexample, DeviceRow, Finding
 
 _ORDER = ("CC01", "FW01", "FW02", "SC05", "SC07", "CC02", "GI", "SC02", "SC03", "SC06", "SC08", "SC04", "GI07", "SC01")
 """Causes before consequences; a code not listed stands with its family."""
 
 
-def finding(program: Program, sizes: Sizes, obligation: Obligation, env: Mapping[str, int]) -> Finding:
-    """The finding for one violated obligation at one model."""
+def finding(
+    program: Program,
+    sizes: Sizes,
+    obligation: Obligation,
+    env: Mapping[str, int],
+    simulated: Mapping[str, int] | None = None,
+) -> Finding:
+    """The finding for one violated obligation at one model. `simulated`: the smaller mesh that the
+    simulation ran on, if not the model's."""
     full = complete(sizes, env)
     mesh = mesh_of(program, sizes, env)
     quantities = quantities_of(program, sizes, env)
@@ -40,7 +48,7 @@ def finding(program: Program, sizes: Sizes, obligation: Obligation, env: Mapping
         rows = found.rows
         step = program.step(obligation.weights)
         if code == "GI" and step is not None:
-            span = place(program, step, obligation.values.read, found.code, found.axes)
+            span = place(program, step, obligation.values.read, found.code, found.axes, mesh)
             code, axes, message, label, help_, fault = (
                 found.code,
                 found.axes,
@@ -51,6 +59,11 @@ def finding(program: Program, sizes: Sizes, obligation: Obligation, env: Mapping
             )
     elif code == "GI04":
         rows = _uneven_rows(program, sizes, obligation, full)
+        quantities |= {f"tokens of {group}": count for group, count in _uneven_counts(sizes, obligation, full)}
+    elif obligation.shown is not None:
+        rows = _shown_rows(obligation, mesh)
+    if full[PER_ITEM] != 1 and program.work.tokens_even:
+        quantities["tokens per item"] = full[PER_ITEM]
     return Finding(
         code=code,
         severity="warning" if obligation.warning else "error",
@@ -60,20 +73,36 @@ def finding(program: Program, sizes: Sizes, obligation: Obligation, env: Mapping
         axes=axes,
         label=label or None,
         fault=None if obligation.warning else fault,
-        counterexample=Counterexample(mesh, quantities, rows),
+        counterexample=Counterexample(mesh, quantities, rows, simulated),
         help=help_ or None,
     )
+
+
+def _shown_rows(obligation: Obligation, mesh: Mapping[str, int]) -> tuple[DeviceRow, ...]:
+    """What the devices along the axis have instead of what a single device has."""
+    assert obligation.shown is not None
+    applies, single = obligation.shown
+    axis = next((axis for axis in obligation.axes if mesh[axis] > 1), None)
+    if axis is None:
+        return (DeviceRow({}, applies.replace("{i}", "0"), single),)
+    return tuple(DeviceRow({axis: i}, applies.replace("{i}", str(i)), single) for i in range(min(mesh[axis], MAX_ROWS)))
+
+
+def _uneven_counts(sizes: Sizes, obligation: Obligation, env: Mapping[str, int]) -> list[tuple[str, int]]:
+    """The shares that a mean treats alike, with token counts that are not: 1, then 2."""
+    missing = [axis for axis in obligation.axes if sizes.size(axis).at(env) > 1]
+    groups = [f"{axis}={index}" for axis in missing[:1] for index in range(int(sizes.size(axis).at(env)))]
+    if not groups:
+        groups = [f"microbatch={turn}" for turn in range(1, int(sizes.microbatches.at(env)) + 1)]
+    return [(group, 1 if index == 0 else 2) for index, group in enumerate(groups)]
 
 
 def _uneven_rows(
     program: Program, sizes: Sizes, obligation: Obligation, env: Mapping[str, int]
 ) -> tuple[DeviceRow, ...]:
-    """Two shares with 1 and 2 tokens: a mean of means gives each token of the small one more."""
-    missing = [axis for axis in obligation.axes if sizes.size(axis).at(env) > 1]
-    groups = [f"{axis}={index}" for axis in missing[:1] for index in range(int(sizes.size(axis).at(env)))]
-    if not groups:
-        groups = [f"microbatch={turn}" for turn in range(1, int(sizes.microbatches.at(env)) + 1)]
-    counts = [1] + [2] * (len(groups) - 1)
+    """A mean of means gives each token of a small share more."""
+    counted = _uneven_counts(sizes, obligation, env)
+    groups, counts = [group for group, _ in counted], [count for _, count in counted]
     total = sum(counts)
     shares = [Fraction(total, len(groups) * count) for count in counts]
     single = [f"g[{group}: {count} token{'s' if count > 1 else ''}]" for group, count in zip(groups, counts)]
@@ -102,14 +131,18 @@ def arrange(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     out = [_join(group) for group in merged.values()]
     out.sort(key=lambda one: (_rank(one), one.span.line, one.span.column))
     broken: set[str] = set()
+    absent: set[str] = set()  # where a gradient cannot even be computed, how it is combined follows
     arranged = []
     for one in out:
         names = set((one.weights or "").split(", ")) - {""}
         follows = one.code in ("SC01", "GI07") and bool(names) and names <= broken
+        follows = follows or (one.code.startswith("GI") and bool(names) and names <= absent)
         if one.severity == "error" and (
             one.code.startswith("GI") and one.code != "GI07" or one.code in ("CC01", "FW01")
         ):
             broken |= names
+        if one.code == "FW01":
+            absent |= names
         arranged.append(replace(one, consequence=follows))
     return tuple(arranged)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from placelogic.program.program import GlobalNorm, Program, Step, Weights
-from placelogic.prove.formula import FALSE, TRUE, Formula, at_least, both, differs, either, test
+from placelogic.prove.formula import FALSE, TRUE, Formula, at_least, both, differs, either, negate, test
 from placelogic.prove.obligations import Obligation, Values
 from placelogic.prove.ratio import ONE, Ratio, const, var
 from placelogic.prove.sizes import Sizes
-from placelogic.prove.values import TURN, Read, Term, Trace, members
+from placelogic.prove.values import TURN, Read, Term, Trace, members, within_loop
 from placelogic.source import Span
 
 
@@ -157,7 +157,7 @@ def clip_obligations(
     late = [read for read in reads if first_update is not None and read.order > first_update]
 
     def make(name: str, violation: Formula, message: str, label: str, help: str, **more: object) -> Obligation:
-        fields = dict(axes=(), span=where, stated=stated, fault="wrong", values=None) | more
+        fields = dict(axes=(), span=where, stated=stated, fault="wrong", values=None, shown=None) | more
         return Obligation(
             name=f"{name} of {weights.name}",
             code="GI07",
@@ -183,9 +183,9 @@ def clip_obligations(
             yield make(
                 f"complete gradient{_of(loss.name)} at the clip",
                 both(read.when, coefficient_differs(program, weights, sizes, terms)),
-                f"the norm is taken before the gradient of `{weights.name}` is complete",
-                "the gradient is not complete here",
-                "clip after the last reduction and scale",
+                f"the norm is not taken of the single-device gradient of `{weights.name}`",
+                "the gradient is not complete, or wrongly scaled, here",
+                "clip after the last reduction and scale, when the gradient is right",
                 span=span,
                 values=Values(loss.name, terms, read),
             )
@@ -198,10 +198,11 @@ def _norm(program: Program, weights: Weights, clip: GlobalNorm, read: Read, size
     assert clip.listed is not None
     listed, origin = clip.listed.get(weights.name, ((), clip.origin))
     for index, axis in enumerate(program.mesh.axes):
-        cut = any(t.kinds[index].cut is not None for terms in read.terms.values() for t in terms)
+        cut = either(*(t.when for terms in read.terms.values() for t in terms if t.kinds[index].cut is not None))
         summed = axis in listed
-        violation = _miscounted(weights, sizes, axis, cut, summed)
-        if cut or (weights.uses is not None and weights.uses.axis == axis and not summed):
+        violation = within_loop(_miscounted(weights, sizes, axis, cut, summed), sizes)
+        shown = ("the norm of shard {i}", "the norm of all") if not summed else ("|g|^2, once per copy", "|g|^2, once")
+        if not summed:
             what = f"the norm leaves out what other devices along {axis} hold of `{weights.name}`"
             label, help = f"{weights.name} is cut over {axis}, not summed", f"sum `{weights.name}` over {axis}"
             fault = "nonuniform"
@@ -219,18 +220,20 @@ def _norm(program: Program, weights: Weights, clip: GlobalNorm, read: Read, size
             span=origin.span,
             stated=True,
             fault=fault,
+            shown=shown,
         )
 
 
-def _miscounted(weights: Weights, sizes: Sizes, axis: str, cut: bool, summed: bool) -> Formula:
+def _miscounted(weights: Weights, sizes: Sizes, axis: str, cut: Formula, summed: bool) -> Formula:
+    """`cut`: the sizes at which each device holds only its own elements along the axis."""
     uses = weights.uses
-    size = sizes.size(axis)
-    if uses is not None and uses.axis == axis:
-        holders = members(weights, sizes, axis)
-        if summed:
-            return at_least(holders, 2)
-        return either(at_least(size, 3), both(at_least(size, 2), test("=", holders, ONE)))
-    return FALSE if cut == summed else at_least(size, 2)
+    size, holders = sizes.size(axis), members(weights, sizes, axis)
+    if summed:
+        return both(at_least(holders, 2), negate(cut))
+    missed = both(at_least(holders, 2), cut)
+    if uses is not None and uses.axis == axis:  # the stages that hold nothing of it miss it too
+        missed = either(missed, at_least(size, 3), both(at_least(size, 2), test("=", holders, ONE)))
+    return missed
 
 
 def _total(reads: list[Read]) -> Ratio:
@@ -256,6 +259,7 @@ def update_count(weights: Weights, step: Step, trace: Trace, stated: bool) -> It
         message=f"`{weights.name}` is trained but never updated",
         label="no `update` runs here",
         help="write `update` after the gradient is complete, or `freeze` these weights",
+        shown=("no update", "one update"),
     )
     yield Obligation(
         name=f"one update of {weights.name} per step",
@@ -268,4 +272,5 @@ def update_count(weights: Weights, step: Step, trace: Trace, stated: bool) -> It
         message=f"`{weights.name}` is updated more than once in a step, before its gradient is complete",
         label="runs more than once",
         help="update once, after the last micro-batch",
+        shown=("an update per micro-batch", "one update"),
     )

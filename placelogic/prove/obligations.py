@@ -31,7 +31,8 @@ class Obligation:
 
     `message`: one sentence, `label`: what stands under the caret, `help`: the way forward.
     `stated`: it concerns an operation that a person stated. `values`: for coefficients.
-    `root_cause`: lower comes first; consequences name higher numbers."""
+    `shown`: what device `{i}` along the first axis has, and what a single device has, for the table
+    of a counterexample that is not about coefficients. `warning`: tells of a habit, decides nothing."""
 
     name: str
     code: str
@@ -45,4 +46,5 @@ class Obligation:
     help: str
     fault: Literal["wrong", "scale", "nonuniform"] | None = "wrong"
     values: Values | None = None
+    shown: tuple[str, str] | None = None
     warning: bool = False

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from placelogic.problem import Problem, SpecError
 from placelogic.program.program import BroadcastParams, Origin, Program, flat
 from placelogic.prove.collect import Collected, collect
-from placelogic.prove.confirm import complete, confirmer
+from placelogic.prove.confirm import Confirmation, complete, confirmer
 from placelogic.prove.findings import arrange, finding
 from placelogic.prove.formula import FALSE, Formula, either, test
 from placelogic.prove.notes import notes
@@ -83,12 +83,12 @@ def _decide(
             match result:
                 case None:
                     continue
-                case Found(sizes=env, confirmed=True):
+                case Found(sizes=env, confirmation=Confirmation(wrong=True, at=at)):
                     refuted += not one.warning
-                    findings.append(finding(program, sizes, one, env))
-                case Found(sizes=env):
+                    findings.append(finding(program, sizes, one, env, at))
+                case Found(sizes=env, confirmation=confirmation):
                     undecided += 1
-                    findings.append(_unconfirmed(one, complete(sizes, env)))
+                    findings.append(_unconfirmed(one, complete(sizes, env), confirmation))
                 case GaveUp(reason=reason):
                     undecided += 1
                     findings.append(_unknown(one, reason))
@@ -108,7 +108,7 @@ def _decide(
 
 def _search(program: Program, sizes: Sizes, solver: Solver, one: Obligation) -> Found | GaveUp | None:
     if one.warning:  # tells of a habit, not of wrong training: nothing to simulate
-        return smallest(solver, sizes, one.violation, lambda env: True)
+        return smallest(solver, sizes, one.violation, lambda env: Confirmation(True))
     return smallest(solver, sizes, one.violation, confirmer(program, sizes, one.weights))
 
 
@@ -151,7 +151,17 @@ def _unknown(one: Obligation, reason: str) -> Finding:
     )
 
 
-def _unconfirmed(one: Obligation, env: Mapping[str, int]) -> Finding:
+def _unconfirmed(one: Obligation, env: Mapping[str, int], confirmation: Confirmation) -> Finding:
+    if confirmation.at is not None:
+        return Finding(
+            "UN03",
+            "error",
+            f"undecided: {one.name} fails in the calculus, but only on meshes too large to simulate",
+            one.span,
+            weights=one.weights,
+            axes=one.axes,
+            help="leave sizes open, so that a small mesh can show the fault",
+        )
     shown = ", ".join(f"{name} = {value}" for name, value in env.items() if "." not in name)
     return Finding(
         "UN02",

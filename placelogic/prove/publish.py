@@ -39,7 +39,16 @@ def publication_obligations(
     layout = weights.params
     code = "FW01" if layout.materialized is not None else "SC04"
 
-    def make(name: str, axes: tuple[str, ...], violation: Formula, message: str, label: str, help: str, span: Span):
+    def make(
+        name: str,
+        axes: tuple[str, ...],
+        violation: Formula,
+        message: str,
+        label: str,
+        help: str,
+        span: Span,
+        shown: tuple[str, str] = ("old parameters", "new parameters"),
+    ) -> Obligation:
         return Obligation(
             name=f"{name} of {weights.name}",
             code=code,
@@ -52,6 +61,7 @@ def publication_obligations(
             label=label,
             help=help,
             fault="nonuniform",
+            shown=shown,
         )
 
     unrefreshed: Formula = TRUE if weights.master else FALSE
@@ -111,6 +121,7 @@ def publication_obligations(
             "updated shards are not published",
             f"write `gather params over {axis}` at the end of the step",
             spans[axis],
+            ("new shard {i}, old parameters elsewhere", "new parameters"),
         )
 
 

@@ -196,6 +196,9 @@ class Run:
                 buffers[op.buffer] = add(held, self.group.settled(fresh))
             elif not accumulated and isinstance(op, _GRADIENT_OPS):
                 fresh = self.group.apply(op, fresh)
+            elif not accumulated and isinstance(op, Clip):
+                self._order += self._listening
+                self._read("clip", fresh, when.read, times, op.origin)
             else:
                 buffers = self._op(op, buffers, when, times)
         return buffers
@@ -206,9 +209,12 @@ class Run:
             case Reduce(buffer=buffer) | Scale(buffer=buffer):
                 self._gradient_op(op)
                 return {**buffers, buffer: self.group.apply(op, buffers.get(buffer, {}))}
-            case GatherGradients() | ScaleLoss():
+            case GatherGradients():
                 self._gradient_op(op)
-                return {**buffers, None: self.group.apply(op, buffers.get(None, {}))}
+                buffer = self._updated_buffer()
+                return {**buffers, buffer: self.group.apply(op, buffers.get(buffer, {}))}
+            case ScaleLoss():
+                raise AssertionError("elaboration lets a loss be scaled while its gradient is fresh only")
             case Update(buffer=buffer):
                 self._read("update", buffers.get(buffer, {}), when.read, times, op.origin)
             case Clip():
@@ -225,7 +231,7 @@ class Run:
         return buffers
 
     def _updated_buffer(self) -> str | None:
-        """Clip and skip look at what the update will read."""
+        """Clip, skip and a gather of gradients work on what the update will read."""
         step = self.group.program.step(self.group.weights.name)
         assert step is not None
         for op in flat(step.ops):

@@ -6,6 +6,7 @@ import heapq
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from placelogic.prove.confirm import Confirmation
 from placelogic.prove.formula import Formula, equal, test
 from placelogic.prove.ratio import const, var
 from placelogic.prove.sizes import PER_ITEM, Sizes
@@ -19,10 +20,10 @@ MAX_REJECTED = 8
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """`sizes`: every variable of the model, coordinates included. `confirmed`: simulated too."""
+    """`sizes`: every variable of the model, coordinates included, and what the simulation says."""
 
     sizes: Mapping[str, int]
-    confirmed: bool
+    confirmation: Confirmation
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ class GaveUp:
 
 
 def smallest(
-    solver: Solver, sizes: Sizes, violation: Formula, confirm: Callable[[Mapping[str, int]], bool]
+    solver: Solver, sizes: Sizes, violation: Formula, confirm: Callable[[Mapping[str, int]], Confirmation]
 ) -> Found | GaveUp | None:
     """None: the violation cannot hold. GaveUp: the solver did. Else the smallest model that the
     simulation confirms, or an unconfirmed one where none is."""
@@ -40,22 +41,23 @@ def smallest(
         return None
     if answer.status == "unknown" or answer.model is None:
         return GaveUp(answer.reason)
-    first: Mapping[str, int] | None = None
+    first: Found | None = None
     rejected = 0
     for mesh in _meshes(solver, sizes, violation, answer.model):
         model = _shrink(solver, sizes, violation, mesh)
         if model is None:
             continue
-        if confirm(model):
-            return Found(model, True)
-        first = first or model
+        confirmation = confirm(model)
+        if confirmation.wrong:
+            return Found(model, confirmation)
+        first = first or Found(model, confirmation)
         rejected += 1
         if rejected >= MAX_REJECTED:
             break
     if first is None:
         model = dict(answer.model)
         return Found(model, confirm(model))
-    return Found(first, False)
+    return first
 
 
 def _meshes(solver: Solver, sizes: Sizes, violation: Formula, model: Mapping[str, int]):

@@ -21,8 +21,8 @@ def start_obligations(program: Program, weights: Weights, sizes: Sizes) -> Itera
             several = at_least(members(weights, sizes, axis), 2)
             cut = weights.params.cut(axis) is not None
             if op.kind == "different":
-                if not cut:
-                    unequal[axis] = (several, op.origin)
+                # Shards are other elements: they may well start from other numbers.
+                unequal[axis] = (FALSE if cut else several, op.origin)
             elif cut:
                 yield Obligation(
                     name=f"start of {weights.name}: broadcast over {axis}",
@@ -34,6 +34,7 @@ def start_obligations(program: Program, weights: Weights, sizes: Sizes) -> Itera
                     stated=op.origin.stated,
                     message=f"the broadcast overwrites the shards of `{weights.name}` along {axis} with one of them",
                     label=f"{axis} cuts these parameters",
+                    shown=("shard 0, at the place of shard {i}", "all shards"),
                     help=f"leave {axis} out of the broadcast",
                     fault="wrong",
                 )
@@ -50,6 +51,7 @@ def start_obligations(program: Program, weights: Weights, sizes: Sizes) -> Itera
             stated=origin.stated,
             message=f"copies of `{weights.name}` along {axis} start from different values",
             label="different random numbers on copies",
+            shown=("start {i}", "one start"),
             help=f"use one seed along {axis}, or broadcast over {axis} afterwards",
             fault="nonuniform",
         )
@@ -80,6 +82,7 @@ def random_obligations(
             if not odd
             else f"devices along {line.axis} draw the same random numbers for different parts of the work",
             label="must be the same here" if not odd else "usually different",
+            shown=("stream {i}", "one stream") if not odd else None,
             help=f"use one stream along {line.axis}" if not odd else f"use a stream per device along {line.axis}",
             fault="nonuniform",
             warning=odd,

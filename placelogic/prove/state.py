@@ -14,12 +14,11 @@ from placelogic.program.program import (
     Weights,
 )
 from placelogic.prove.alignment import apart, same_dimension
-from placelogic.prove.formula import TRUE, Formula, at_least, both, either, negate, test, variables
+from placelogic.prove.formula import TRUE, Formula, at_least, both, either, negate
 from placelogic.prove.kinds import Stack, stack
 from placelogic.prove.obligations import Obligation
-from placelogic.prove.ratio import ONE, var
 from placelogic.prove.sizes import Sizes
-from placelogic.prove.values import TURN, Trace, members
+from placelogic.prove.values import Trace, members, within_loop
 from placelogic.source import Span
 
 
@@ -64,13 +63,6 @@ def shards(program: Program, weights: Weights, trace: Trace, sizes: Sizes) -> Sh
     return out
 
 
-def within_loop(formula: Formula, sizes: Sizes) -> Formula:
-    """The formula for some micro-batch that exists, where it speaks of one."""
-    if TURN not in variables(formula):
-        return formula
-    return both(test(">=", var(TURN), ONE), test("<=", var(TURN), sizes.microbatches), formula)
-
-
 def partial(found: tuple[Shard, ...]) -> Formula:
     """The sizes at which only an owner along this axis updates."""
     return either(*(shard.when for shard in found))
@@ -97,11 +89,16 @@ def alignment_obligations(
                     code="CC02" if nested else "SC03",
                     weights=weights.name,
                     axes=(axis,),
-                    violation=both(apart(one.cut, other.cut, axis, sizes), one.when, other.when),
+                    violation=both(
+                        apart(one.cut, other.cut, axis, lambda atom: members(weights, sizes, atom)),
+                        one.when,
+                        other.when,
+                    ),
                     span=later.span,
                     stated=stated,
                     message=f"{theirs}s and {ours}s of `{weights.name}` are cut differently over {axis}: "
                     f"some element has its {theirs} on one device and its {ours} on another",
+                    shown=("keeps other elements than its states need", "keeps all states of all elements"),
                     label=f"cut {_cut_text(one.cut)} here, {_cut_text(other.cut)} for the {theirs}s",
                     help="list the axes in one order in every state" if nested else "cut both by the same rule",
                 )
@@ -144,12 +141,13 @@ def optimizer_obligations(
             code="SC06",
             weights=weights.name,
             axes=(axis,),
-            violation=both(at_least(sizes.size(axis), 2), either(*(shard.when for shard in broken))),
+            violation=both(at_least(members(weights, sizes, axis), 2), either(*(shard.when for shard in broken))),
             span=first.origin.span,
             stated=stated,
             message=f"{weights.optimizer.name} needs {needs.value} to update `{weights.name}`, "
             f"but its {_STATES[first.state]}s are cut over {axis}",
             label=f"{weights.optimizer.name} sees only a shard",
+            shown=("updates from shard {i} alone", f"updates from {needs.value}"),
             help="cut `on param` or `on layer`, which keep tensors whole, or use an elementwise optimizer",
         )
 
@@ -189,11 +187,12 @@ def replica_obligations(
             code="SC01",
             weights=weights.name,
             axes=(axis,),
-            violation=both(either(*unequal), negate(owners)),
+            violation=both(within_loop(either(*unequal), sizes), negate(owners)),
             span=updates[-1].origin.span if updates and updates[-1].origin.stated else _where(step, weights),
             stated=stated,
             message=f"copies of `{weights.name}` along {axis} apply different updates and drift apart",
             label=f"each device along {axis} updates from its own value",
+            shown=("an update of its own", "one update"),
             help=f"sum or average the gradient over {axis} before `update`",
             fault="nonuniform",
         )

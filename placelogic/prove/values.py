@@ -22,7 +22,7 @@ from placelogic.program.program import (
     Refresh,
     Weights,
 )
-from placelogic.prove.formula import FALSE, TRUE, Formula, both, either, test
+from placelogic.prove.formula import FALSE, TRUE, Formula, both, either, test, variables
 from placelogic.prove.kinds import Kind
 from placelogic.prove.ratio import ONE, Ratio, var
 from placelogic.prove.sizes import PER_ITEM, Sizes
@@ -109,6 +109,13 @@ def initial_scale(program: Program, sizes: Sizes, term: LossTerm) -> Ratio:
     if term.microbatches:
         denominator = denominator * sizes.microbatches
     return goal / denominator
+
+
+def within_loop(formula: Formula, sizes: Sizes) -> Formula:
+    """The formula for some micro-batch that exists, where it speaks of one."""
+    if TURN not in variables(formula):
+        return formula
+    return both(test(">=", var(TURN), ONE), test("<=", var(TURN), sizes.microbatches), formula)
 
 
 # --- buffers --------------------------------------------------------------------------------

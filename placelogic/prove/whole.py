@@ -9,6 +9,7 @@ from placelogic.program.program import Axes, Program, Skip, Weights
 from placelogic.prove.formula import FALSE, TRUE, Formula, at_least, both, either
 from placelogic.prove.obligations import Obligation
 from placelogic.prove.sizes import Sizes
+from placelogic.prove.state import within_loop
 from placelogic.prove.values import Read, Trace, members
 
 
@@ -27,6 +28,7 @@ def forward_obligations(program: Program, facts: Facts, sizes: Sizes) -> Iterato
                     stated=False,
                     message=f"a device cannot compute with `{weights.name}`: {fact.because}",
                     label=f"only a shard is there along {axis}",
+                    shown=("shard {i} of the parameters", "all parameters"),
                     help="use `gathered` (S*) for params, which gathers them before use",
                 )
         origin = weights.params.materialized
@@ -43,9 +45,10 @@ def forward_obligations(program: Program, facts: Facts, sizes: Sizes) -> Iterato
                 label="nothing to recompute from",
                 help="keep them, or state a master copy: precision { master fp32 }",
             )
-    split = program.work.split_axes
+    # Devices that split a sequence attend over one sample together: they share its computation too.
+    apart = {split.axis for split in program.work.splits if split.dim != "sequence"}
     for feed in program.work.feeds:
-        wrong = feed.kind == "different" and feed.axis not in split
+        wrong = feed.kind == "different" and feed.axis not in apart
         yield Obligation(
             name=f"samples along {feed.axis}",
             code="FW02",
@@ -55,7 +58,8 @@ def forward_obligations(program: Program, facts: Facts, sizes: Sizes) -> Iterato
             span=feed.span,
             stated=True,
             message=f"devices along {feed.axis} share one computation, but are fed different samples",
-            label=f"{feed.axis} does not split the work",
+            label=f"{feed.axis} splits {'one sequence' if feed.axis in program.work.split_axes else 'no work'}",
+            shown=("samples {i}", "one batch"),
             help=f"feed the same samples along {feed.axis}, or say what it splits (`batch over {feed.axis}`)",
             fault="nonuniform",
         )
@@ -99,6 +103,7 @@ def skip_obligations(program: Program, traces: Mapping[str, Trace], sizes: Sizes
                 stated=True,
                 message=f"devices along {axis} may decide differently whether to skip the step",
                 label=f"{axis} is left out, and devices along it see different gradients",
+                shown=("decides from gradients {i}", "one decision"),
                 help=f"add {axis} to the axes of `skip on overflow over ...`",
                 fault="nonuniform",
             )
@@ -119,4 +124,4 @@ def _sees_other(weights: Weights, read: Read, index: int, axis: str, sizes: Size
     if uses is not None and uses.axis == axis:  # the stages between hold nothing of it
         ends = uses.first and uses.last and not uses.vee
         out.append(at_least(size, 3 if ends else 2))
-    return either(*out)
+    return within_loop(either(*out), sizes)

@@ -28,11 +28,13 @@ class DeviceRow:
 
 @dataclass(frozen=True, slots=True)
 class Counterexample:
-    """A concrete mesh (axis -> size), other sizes (microbatches, lets, token counts), and rows."""
+    """A concrete mesh (axis -> size), other sizes (microbatches, lets, token counts), and rows.
+    `simulated`: the smaller mesh that was simulated, where this one is too large."""
 
     mesh: Mapping[str, int]
     quantities: Mapping[str, int]
     devices: tuple[DeviceRow, ...]
+    simulated: Mapping[str, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

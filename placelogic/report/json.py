@@ -96,6 +96,7 @@ def _counterexample(example: Counterexample | None) -> dict[str, Any] | None:
     return {
         "mesh": dict(example.mesh),
         "quantities": dict(example.quantities),
+        "simulated": None if example.simulated is None else dict(example.simulated),
         "devices": [
             {"device": dict(row.device), "applies": row.applies, "single": row.single} for row in example.devices
         ],

@@ -219,7 +219,7 @@ def _counterexample(gutter: int, example: Counterexample, look: Look) -> list[Li
     rest = " (everything else 1)" if len(told) < len(sizes) else ""
     lines = _note(gutter, "smallest counterexample", ", ".join(told) + rest if told else "every size 1", look)
     if not example.devices:
-        return lines
+        return [*lines, *_simulated(gutter, example, look)]
     rows = [(_device(row.device, example.mesh), row.applies, row.single) for row in example.devices]
     hidden = len(rows) - _ROWS_SHOWN if len(rows) > _ROWS_SHOWN else 0
     margin = " " * (gutter + 5)
@@ -228,7 +228,14 @@ def _counterexample(gutter: int, example: Counterexample, look: Look) -> list[Li
         lines.append(((margin + part, ""),))
     if hidden:
         lines.append(((f"{margin}and {_count(hidden, 'more device')}", ""),))
-    return lines
+    return [*lines, *_simulated(gutter, example, look)]
+
+
+def _simulated(gutter: int, example: Counterexample, look: Look) -> list[Line]:
+    if example.simulated is None:
+        return []
+    small = ", ".join(f"{name} = {value}" for name, value in example.simulated.items() if value != 1)
+    return _note(gutter, "simulated", f"the same step in small ({small}), as this mesh is too large", look)
 
 
 def _device(coordinates: Mapping[str, int], sizes: Mapping[str, int]) -> str:

@@ -24,7 +24,7 @@ Rules = tuple[Axes, ...]
 Sizes = tuple[tuple[str, int], ...]
 
 _TENSOR_ORDERS = ((0, 1, 2), (2, 0, 1), (1, 2, 0), (0, 2, 1), (2, 1, 0), (1, 0, 2))
-_MULTIPLIERS = (4, 5, 7, 8, 2, 1)
+_MULTIPLIERS = (4, 5, 7, 8)
 _LENGTHS = (9, 13, 10, 11, 17, 25, 14, 19, 29, 37, 41, 12, 15, 16)
 _TENSOR_LENGTHS = (3, 5, 7, 9, 4, 6, 8, 10, 11, 13, 17)
 
@@ -63,7 +63,8 @@ def owners(rules: Rules, sizes: Sizes, length: int, indices: tuple[int, ...]) ->
 def arrangement(whole: bool, number: int, systems: tuple[Rules, ...], sizes: Sizes) -> tuple[int, tuple[int, ...]]:
     """Length of a dimension and the index of each element in it. `whole`: tensors are never cut.
     `number` tells dimensions of a group apart. `systems`: the ways it is cut; where there are
-    several, the first arrangement that lets most of them disagree is taken."""
+    several, the first arrangement that lets most of them disagree is taken, and that leaves no
+    axis with everything on one device."""
     best: tuple[int, int, tuple[int, ...]] | None = None
     for length, indices in _candidates(whole, number):
         missed = 0
@@ -71,6 +72,9 @@ def arrangement(whole: bool, number: int, systems: tuple[Rules, ...], sizes: Siz
             a, b = owners(one, sizes, length, indices), owners(other, sizes, length, indices)
             for axis in a.keys() & b.keys():
                 missed += _stack(one, axis) != _stack(other, axis) and a[axis] == b[axis]
+        for one in systems:
+            spread = owners(one, sizes, length, indices)
+            missed += sum(dict(sizes)[axis] > 1 and len(set(spread[axis])) == 1 for axis in spread)
         if best is None or missed < best[0]:
             best = missed, length, indices
         if missed == 0:

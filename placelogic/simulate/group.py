@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from placelogic.program.program import Axes, Layout, Weights
-from placelogic.simulate.elements import COUNT, Geometry
+from placelogic.simulate.elements import COUNT, Geometry, owners
 from placelogic.simulate.mesh import Grid
 from placelogic.simulate.outcome import GroupStop
 
@@ -35,8 +35,7 @@ class Group:
         self.split = split
         self.stop: str | None = None
         self._place_uses()
-        sizes = tuple(grid.size.items())
-        geometry = Geometry(weights, sizes, self.shifted)
+        geometry = Geometry(weights, self._sizes, self.shifted)
         self._rules: dict[tuple[str, tuple[tuple[int, ...], ...]], Rule] = {}
         self._locals: dict[frozenset[Rule], list[Local]] = {}
         self._groups: dict[Axes, list[list[int]]] = {}
@@ -67,6 +66,9 @@ class Group:
                 self.variant = [int(c == last) for c in at]
         self.holders = [x for x in range(grid.count) if self.holder[x]]
         self.uses_axis = uses.axis if uses is not None else None
+        self._stages = sorted(set(self.members.values()))
+        # Along the axis of its stages a group is shared out among those who have it.
+        self._sizes = tuple((a, len(self._stages) if a == self.uses_axis else n) for a, n in grid.size.items())
 
     def _how_computed(self) -> None:
         """Along which axes the backward pass leaves what; see the methods that use these."""
@@ -79,11 +81,16 @@ class Group:
             if cut_axis in w.routed
         )
         together = [a for cut in w.params.cuts if cut.letter == "S" for a in cut.axes if a not in self.routed]
-        self.own_room = {a: self.params_rule[a] for a in together if a not in self.split}
+        self.own_room = {
+            a: self.params_rule[a] for a in together if a not in self.split and a != self.uses_axis
+        }
         self.routed_room = {a: self.params_rule[a] for a in self.routed}
         cut_activations = [a for cut in w.activations.cuts if cut.letter == "S" for a in cut.axes]
         self.parts = tuple(
-            a for a in grid.axes if a in cut_activations and a not in self.split and a not in self.own_room
+            a
+            for a in grid.axes
+            # Along the stages of these weights each use is computed whole, where it is.
+            if a in cut_activations and a not in self.split and a not in self.own_room and a != self.uses_axis
         )
         self.computed_local = self.local(self.own_room.values())
         # Along these every device of a group computes the very same thing.
@@ -101,6 +108,9 @@ class Group:
         return {axis: self.rule(axis, table) for axis, table in geometry.tables(layout).items()}
 
     def rule(self, axis: str, table: tuple[tuple[int, ...], ...]) -> Rule:
+        """Owners as `owners` numbers them; along the axis of the stages they become stages."""
+        if axis == self.uses_axis:
+            table = tuple(tuple(self._stages[c] for c in row) for row in table)
         return self._rules.setdefault((axis, table), Rule(axis, table))
 
     def owner(self, rule: Rule, x: int) -> tuple[int, ...]:
@@ -116,16 +126,21 @@ class Group:
             known = []
             columns = [self.grid.coordinate[rule.axis] for rule in key]
             at = list(zip(*columns)) if columns else [()] * self.grid.count
+            mine: dict[tuple[Rule, int], dict[int, list[int]]] = {}
             for x in range(self.grid.count):
                 if not self.holder[x]:
                     known.append(())
                     continue
                 shape = (self.variant[x], *at[x])
                 if shape not in shapes:
-                    tables = [self.owner(rule, x) for rule in key]
-                    shapes[shape] = tuple(
-                        e for e in range(COUNT) if all(t[e] == c for t, c in zip(tables, at[x]))
-                    )
+                    left = list(range(COUNT))
+                    for rule, coordinate in zip(key, at[x]):
+                        shards = mine.get((rule, shape[0]))
+                        if shards is None:
+                            shards = mine[rule, shape[0]] = _shards(self.owner(rule, x))
+                        own = shards.get(coordinate, ())
+                        left = [e for e in left if e in own]
+                    shapes[shape] = tuple(left)
                 known.append(shapes[shape])
             self._locals[key] = known
         return known
@@ -142,6 +157,9 @@ class Group:
 
     def moved(self, x: int, rules, element: int) -> int:  # type: ignore[no-untyped-def]
         """The device that holds the element, seen from x: along each rule's axis its owner."""
+        if self.shifted:
+            # The stage first: it decides how a flat buffer is laid out.
+            rules = sorted(rules, key=lambda rule: rule.axis != self.uses_axis)
         for rule in rules:
             step = self.owner(rule, x)[element] - self.grid.coordinate[rule.axis][x]
             x += step * self.grid.stride[rule.axis]
@@ -157,19 +175,18 @@ class Group:
             else:
                 bare.append(axis)
         if bare:
-            chunk = -(-COUNT // self.grid.extent(bare))
-            at = [self.grid.coordinates(e // chunk, bare) for e in range(COUNT)]
-            rules += [self.rule(a, (tuple(c[a] for c in at),)) for a in bare]
+            found = owners((tuple(bare),), self._sizes, COUNT, tuple(range(COUNT)))
+            rules += [self.rule(axis, (found[axis],)) for axis in bare]
         return rules
 
     def check_static(self, clipped: bool, microbatches: int, gathered: frozenset[str]) -> None:
         """Stops that no run is needed for. `gathered`: axes over which the step gathers params."""
-        w, size = self.weights, self.grid.size
+        w, size = self.weights, dict(self._sizes)
         for cut in w.params.cuts:
             if cut.letter != "S" or self.materialized:
                 continue
             for axis in cut.axes:
-                if size[axis] == 1 or axis in self.routed:
+                if size[axis] == 1 or axis in self.routed or axis == self.uses_axis:
                     continue
                 if axis in self.split:
                     raise GroupStop(f"each device along {axis} works on its own data with a shard of the parameters")
@@ -192,3 +209,10 @@ class Group:
                 raise GroupStop("gradients are not kept, and the norm needs all of them")
             if w.uses is not None and w.uses.first and w.uses.last:
                 raise GroupStop("gradients are not kept, and the weights are used twice in a backward pass")
+
+
+def _shards(owner: tuple[int, ...]) -> dict[int, list[int]]:
+    found: dict[int, list[int]] = {}
+    for element, coordinate in enumerate(owner):
+        found.setdefault(coordinate, []).append(element)
+    return found

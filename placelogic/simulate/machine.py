@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from math import prod
 
 from placelogic.program.program import GatherParams, Loop, Op, Program
 from placelogic.simulate import compare, events
@@ -17,7 +18,7 @@ from placelogic.simulate.optimizer import stepped
 from placelogic.simulate.outcome import Difference, GroupStop, Outcome, Stop
 from placelogic.simulate.state import State
 from placelogic.simulate.update import update
-from placelogic.simulate.work import Counts, Work
+from placelogic.simulate.work import Counts, Work, check_size
 
 
 class Machine:
@@ -32,6 +33,7 @@ class Machine:
         per_item: int,
     ) -> None:
         self.program = program
+        check_size(prod(sizes[axis] for axis in program.mesh.axes))
         self.grid = Grid(program.mesh.axes, sizes)
         self.work = Work(program, self.grid, quantities, counts, per_item)
         self.model = Model(self.work)
@@ -106,12 +108,7 @@ class Machine:
         """What every device's model reads from all parameters together."""
         total = [0] * self.grid.count
         for group in self.groups:
-            state = self.states[group.number]
-            try:
-                seen = read_devices(group, state.theta)
-            except GroupStop as stop:
-                group.stop = group.stop or str(stop)
-                seen = [read_single({group.number: state.single}, [group])] * self.grid.count
+            seen = read_devices(group, self.states[group.number].theta)
             total = [t + v for t, v in zip(total, seen)]
         return [t % PRIME for t in total]
 
@@ -156,15 +153,13 @@ class Machine:
                     del running[number]
             if not waiting:
                 return
-            clipping = [by_number[n] for n, event in waiting.items() if event.kind == "clip"]
-            if clipping:
-                self._clip(clipping, runners, squares)
-            else:
-                for number, event in waiting.items():
-                    self._decide(step, by_number[number], event)
-            done = [n for n, event in waiting.items() if (event.kind == "clip") == bool(clipping)]
-            for number in done:
-                del waiting[number]
+            # Clipping is one event: it waits until every group that clips has come to it.
+            deciding = [n for n, event in waiting.items() if event.kind != "clip"]
+            for number in deciding:
+                self._decide(step, by_number[number], waiting.pop(number))
+            if not deciding:
+                self._clip([by_number[n] for n in waiting], runners, squares)
+                waiting.clear()
 
     def _clip(self, clipping: list[Runner], runners: list[Runner], squares: dict[int, int]) -> None:
         if self.program.clip is None:

@@ -16,7 +16,6 @@ from placelogic.simulate.arithmetic import PRIME, mix
 from placelogic.simulate.buffers import Buffer
 from placelogic.simulate.elements import COUNT
 from placelogic.simulate.group import Group
-from placelogic.simulate.outcome import GroupStop
 from placelogic.simulate.work import Work
 
 Key = tuple[int, int, int, tuple[int, ...], int, tuple[int, ...]]
@@ -112,7 +111,7 @@ def read_single(params: Mapping[int, list[int]], groups: list[Group]) -> int:
 
 def read_devices(group: Group, arrays: list[list[int]]) -> list[int]:
     """The part of h that one group gives, on every device: shards from their owners along the
-    cut axes, the rest from its own copy. Raises GroupStop where an element is nowhere."""
+    cut axes, the rest from its own copy."""
     grid = group.grid
     axes = [a for a in group.params_rule if a != group.uses_axis]
     if group.uses_axis is not None:
@@ -139,14 +138,13 @@ def _plan(group: Group) -> list[tuple[int, int, int]]:
     grid, plan = group.grid, []
     for use, stage in group.members.items():
         start = stage * grid.stride[group.uses_axis] if group.uses_axis is not None else 0
-        rules = [rule for axis, rule in group.params_rule.items() if axis != group.uses_axis]
         for e in range(COUNT):
             # `moved` starts from coordinate 0 along every axis but the stage's.
-            offset = group.moved(start, rules, e)
+            offset = group.moved(start, group.params_rule.values(), e)
             local = group.params_local[offset]
-            if e not in local:
-                raise GroupStop(f"no device holds element {e} of the parameters")
-            plan.append((offset, local.index(e), reading(group.number, use, e)))
+            # What nobody holds is reported where parameters are compared.
+            if e in local:
+                plan.append((offset, local.index(e), reading(group.number, use, e)))
     return plan
 
 

@@ -113,7 +113,7 @@ class Runner:
                 if self.fresh is None:
                     raise GroupStop("there is no fresh gradient outside the micro-batches")
                 number = [loss.name for loss in self.work.terms].index(term)
-                buffers.scale(self.fresh, self._number(factor), number)
+                buffers.scale(self.fresh, self._number(factor, number), number)
             case Clip() | Skip():
                 self.target = self._feeding(op)
                 self._present = fresh
@@ -147,9 +147,9 @@ class Runner:
     def _pick(self, name: str | None, fresh: Buffer | None) -> Buffer | None:
         return fresh if name is None and fresh is not None else self.buffers.get(name)
 
-    def _number(self, factor: Expr) -> int:
+    def _number(self, factor: Expr, term: int = 0) -> int:
         try:
-            return residue(self.work.value(factor))
+            return residue(self.work.value(factor, term))
         except ZeroDivisionError:
             raise GroupStop("a factor divides by zero") from None
 

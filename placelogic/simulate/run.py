@@ -51,14 +51,14 @@ def _patterns(program: Program, per_item: int) -> Iterator[Counts]:
     if program.work.tokens_even:
         return
 
-    def last_doubled(item: Item) -> int:
-        # The item with every share and the micro-batch beyond the first counts as "the other one".
-        return per_item * (1 if all(c == 0 for _, c in item.shares) and item.microbatch == 1 else 2)
-
-    yield lambda item: per_item * (3 - last_doubled(item) // per_item)
-    yield last_doubled
+    yield lambda item: per_item * (2 if _first(item) else 1)
+    yield lambda item: per_item * (1 if _first(item) else 2)
     for seed, high in ((1, 2), (2, 3), (3, 5)):
         yield _drawn(seed, per_item, high)
+
+
+def _first(item: Item) -> bool:
+    return item.microbatch == 1 and all(c == 0 for _, c in item.shares)
 
 
 def _drawn(seed: int, low: int, high: int) -> Callable[[Item], int]:

@@ -87,9 +87,10 @@ class State:
                 key = group.variant[x], group.params_local[x]
                 if key not in known:
                     array = []
-                    for e in key[1]:
+                    for e, own in zip(key[1], self.theta[x]):
                         source = group.moved(x, rules, e)
-                        array.append(self.theta[source][ranks[group.params_local[source]][e]])
+                        rank = ranks[group.params_local[source]].get(e)
+                        array.append(own if rank is None else self.theta[source][rank])
                     known[key] = array
                 found[x] = known[key]
         self.theta = found
@@ -174,10 +175,9 @@ def started_single(group: Group) -> list[int]:
     grid = group.grid
     stage = next(iter(group.members.values()))
     base = stage * grid.stride[group.uses_axis] if group.uses_axis is not None else 0
-    rules = [rule for axis, rule in group.params_rule.items() if axis != group.uses_axis]
     found = []
     for e in range(COUNT):
-        x = group.moved(base, rules, e)
+        x = group.moved(base, group.params_rule.values(), e)
         at = {axis: grid.coordinate[axis][x] for axis in grid.axes}
         value = _draw(group, e, -1, ())
         # Backwards: what a broadcast brought was drawn where its root is.

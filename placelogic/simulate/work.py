@@ -35,6 +35,12 @@ MAX_TURNS = 400_000
 """Devices times micro-batches; beyond this a simulation takes minutes."""
 
 
+def check_size(turns: int) -> None:
+    """Raises SimulationTooLarge."""
+    if turns > MAX_TURNS:
+        raise SimulationTooLarge(f"{turns} backward passes in one step are too many to simulate one by one")
+
+
 class Work:
     """The data of one job on one mesh."""
 
@@ -51,8 +57,7 @@ class Work:
         if turns.denominator != 1 or turns < 1:
             raise ValueError(f"{turns} micro-batches")
         self.microbatches = int(turns)
-        if grid.count * self.microbatches > MAX_TURNS:
-            raise SimulationTooLarge(f"{grid.count} devices times {self.microbatches} micro-batches")
+        check_size(grid.count * self.microbatches)
         self.split = program.work.split_axes
         fed = {feed.axis: feed.kind for feed in program.work.feeds}
         own = [a for a in self.split if fed.get(a) != "same"]
@@ -63,16 +68,17 @@ class Work:
             size = grid.size[axis]
             at = grid.coordinate[axis] if axis in own else [0] * grid.count
             self.share = [s * size + c for s, c in zip(self.share, at)]
-        strange = [a for a in grid.axes if a not in self.split and fed.get(a) == "different" and grid.size[a] > 1]
+        # Samples may differ along axes that deal out samples; the parts of one sequence are one sample.
+        dealt = {split.axis for split in program.work.splits if split.dim != "sequence"}
+        strange = [a for a in grid.axes if a not in dealt and fed.get(a) == "different" and grid.size[a] > 1]
         self.foreign: list[tuple[tuple[str, int], ...]] = [()] * grid.count
         if strange:
             self.foreign = [tuple((a, grid.coordinate[a][x]) for a in strange) for x in range(grid.count)]
         self.total = [self._total(term) for term in self.terms]
-        self.env[TOKENS] = Fraction(self.total[0] if self.total else 0)
 
-    def value(self, expr: Expr) -> Fraction:
-        """Raises ZeroDivisionError and KeyError."""
-        return evaluate(expr, self.env)
+    def value(self, expr: Expr, term: int = 0) -> Fraction:
+        """`tokens` in it are those of one loss term. Raises ZeroDivisionError and KeyError."""
+        return evaluate(expr, {**self.env, TOKENS: Fraction(self.total[term])})
 
     def item(self, term: LossTerm, share: int, turn: int) -> Item:
         at = self.grid.coordinates(share, self.split)

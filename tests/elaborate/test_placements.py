@@ -101,7 +101,7 @@ def test_weights_of_the_ends_are_placed_over_stages_only_by_name() -> None:
     text = "weights embed { size 64, kind embedding, used on first and last of pp }\nuse pipeline(pp)"
     assert lies(text, "embed") == "R"
     assert lies(text, "attn") == "S(layer)@pp"
-    assert lies(text + "\nplace embed over pp { params sharded }", "embed") == "S@pp"
+    assert lies(text + "\nplace embed over pp { params gathered }", "embed") == "S*@pp"
     assert lies(text + "\nplace embedding over pp*tp { params sharded }", "embed") == "S@tp"
 
 
