@@ -13,7 +13,7 @@ from placelogic.prove.findings import arrange, finding
 from placelogic.prove.formula import FALSE, Formula, either, test
 from placelogic.prove.notes import notes
 from placelogic.prove.obligations import Obligation
-from placelogic.prove.ratio import ONE, const
+from placelogic.prove.ratio import ONE, TooLarge, const
 from placelogic.prove.sizes import Sizes, sizes_of
 from placelogic.prove.smallest import Found, GaveUp, smallest
 from placelogic.prove.solver import RLIMIT, TIMEOUT_S, Limits, Named, Solver
@@ -38,7 +38,15 @@ class Options:
 def prove(program: Program, options: Options = Options()) -> SpecReport:
     """The report on a complete program (every trained group has its step).
 
-    Raises SpecError where arithmetic has no meaning at some allowed size."""
+    Raises SpecError where arithmetic has no meaning at some allowed size, or is too large."""
+    try:
+        return _prove(program, options)
+    except TooLarge:
+        message = "the factors of this step multiply out to more than can be handled"
+        raise SpecError(Problem("PL406", message, program.span, "use fewer of them, or fix sizes with --at")) from None
+
+
+def _prove(program: Program, options: Options) -> SpecReport:
     sizes, named = sizes_of(program)
     printed = _assumptions(program, named)
     trained = [weights for weights in program.weights if not weights.frozen]
