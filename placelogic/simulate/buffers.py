@@ -168,6 +168,7 @@ def gather(buffer: Buffer, axes: Axes) -> None:
             rules.append(rule)
         else:
             _check_copies(buffer, axis)
+    buffer.alike |= frozenset(axes)
     if not rules:
         return
     old, ranks = buffer.local, {}
