@@ -121,8 +121,8 @@ def unseen(program: Program, weights: Weights, sizes: Sizes, axis: str) -> Formu
 def laid_out_apart(weights: Weights, sizes: Sizes) -> Formula:
     """The sizes at which the two stages of tied weights hold other shards of the params at one coordinate:
     a flat buffer has other weights in it on each of them."""
-    if weights.uses is None:
-        return FALSE
+    if weights.uses is None or weights.params.cut(weights.uses.axis) is not None:
+        return FALSE  # one stage only, or the stages share the elements out
     flat = [axis for cut in weights.params.cuts if cut.dim == "flat" for axis in cut.axes]
     several = either(*(at_least(members(weights, sizes, axis), 2) for axis in flat))
     return both(at_least(members(weights, sizes, weights.uses.axis), 2), several)
