@@ -52,6 +52,7 @@ def cli() -> None:
     placelogic check llama.place         prove it, or show the smallest mesh where it fails
     placelogic show llama.place          what is derived where the spec says nothing
     placelogic fmt specs/                put files into their canonical form
+    placelogic prove                     prove again what verdicts rest on
     """
 
 
@@ -204,6 +205,61 @@ def fmt(files: tuple[str, ...], only_check: bool, diff: bool) -> int:
         if result.changed:
             click.echo(f"{'would change' if dry else 'changed'}: {path}", err=True)
     return 2 if errors else int(dry and changes > 0)
+
+
+@cli.command(short_help="Prove again, with every solver installed, what the verdicts rest on.")
+@click.argument("names", metavar="[NAME]...", nargs=-1)
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Form of the report.")
+def prove(names: tuple[str, ...], form: str) -> int:
+    """Prove again the statements that verdicts rest on: the rules of the value calculus for every N, and
+    the theorem. z3 decides each, and cvc5 where it is installed, from the same SMT-LIB text.
+
+    NAME is a statement; without one, all are proved.
+
+    \b
+    placelogic prove
+    placelogic prove reduce_share loop_sum
+    placelogic prove --format json | jq '.statements[].verdict'
+
+    Exit codes: 0 all proved, 1 any failed, 2 any error, 3 any undecided by every solver.
+    """
+    from placelogic.problem import closest
+    from placelogic.prove import statements
+    from placelogic.prove.reprove import reprove, versions
+    from placelogic.report.proofs import ProofReport, StatementReport, closing_lines, render, statement_lines
+    from placelogic.report.terminal import Printer, Progress, terminal_width
+
+    known = statements.names()
+    for name in names:
+        if name not in known:
+            hint = closest(name, known)
+            raise click.UsageError(f"there is no statement `{name}`{f'; {hint}' if hint else ''}")
+    try:
+        chosen = statements.load(names)
+    except statements.BadProof as error:
+        raise click.ClickException(str(error)) from None
+    solvers = versions()
+    width = terminal_width(sys.stdout)
+    printer = Printer(sys.stdout)
+    progress = Progress([one.name for one in chosen], sys.stderr)
+    column = max((len(one.name) for one in chosen), default=0)
+    done: list[StatementReport] = []
+    try:
+        progress.step()
+        for one in chosen:
+            done.append(reprove(one))
+            if form == "text":
+                progress.clear()
+                printer.lines(statement_lines(done[-1], tuple(solvers), column, width))
+            progress.step()
+    finally:
+        progress.clear()
+    report = ProofReport(solvers, tuple(done))
+    if form == "text":
+        printer.lines(closing_lines(report))
+    else:
+        sys.stdout.write(render(report) + "\n")
+    return report.exit_code
 
 
 def _print_problems(file: FileReport) -> None:

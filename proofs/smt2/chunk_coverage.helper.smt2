@@ -1,0 +1,19 @@
+; Shards of rounded-up length give every element exactly one owner
+;
+; Proof helper
+; The fact used in the last two proofs, a product of numbers that are not negative.
+;
+; Run it: z3 FILE, or cvc5 FILE. It must say unsat.
+(set-logic ALL)
+(declare-const s Int)
+(declare-const N Int)
+(declare-const c Int)
+(declare-const e Int)
+(declare-const q Int)
+(assert (and (>= s 0) (>= N 1) (< (* (- c 1) N) s) (<= s (* c N))))
+(assert (and (<= 0 e) (< e s)))
+(define-fun owns ((x Int)) Bool (and (<= (* x c) e) (< e (* (+ x 1) c))))
+(declare-const a Int)
+(assert (and (>= a 0) (>= c 1)))
+(assert (< (* a c) 0))
+(check-sat)
