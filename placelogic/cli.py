@@ -71,6 +71,8 @@ _at = click.option(
 @click.option(
     "--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Wall clock for one query."
 )
+@click.option("--recheck", is_flag=True, help="Let cvc5 decide every question again; it must agree with z3.")
+@click.option("--emit-smt2", metavar="DIR", help="Write every question into DIR, to be decided without placelogic.")
 @click.option("-q", "--quiet", is_flag=True, help="Print only what fails.")
 def check(files: tuple[str, ...], form: str, quiet: bool, **settings: Any) -> int:
     """Prove specs right on every mesh they allow, or show the smallest mesh where they are wrong.
@@ -223,43 +225,15 @@ def prove(names: tuple[str, ...], form: str) -> int:
 
     Exit codes: 0 all proved, 1 any failed, 2 any error, 3 any undecided by every solver.
     """
-    from placelogic.problem import closest
-    from placelogic.prove import statements
-    from placelogic.prove.reprove import reprove, versions
-    from placelogic.report.proofs import ProofReport, StatementReport, closing_lines, render, statement_lines
-    from placelogic.report.terminal import Printer, Progress, terminal_width
+    from placelogic.proving import UnknownStatement, prove_statements
+    from placelogic.prove.statements import BadProof
 
-    known = statements.names()
-    for name in names:
-        if name not in known:
-            hint = closest(name, known)
-            raise click.UsageError(f"there is no statement `{name}`{f'; {hint}' if hint else ''}")
     try:
-        chosen = statements.load(names)
-    except statements.BadProof as error:
+        return prove_statements(names, form, sys.stdout, sys.stderr)
+    except UnknownStatement as error:
+        raise click.UsageError(str(error)) from None
+    except BadProof as error:
         raise click.ClickException(str(error)) from None
-    solvers = versions()
-    width = terminal_width(sys.stdout)
-    printer = Printer(sys.stdout)
-    progress = Progress([one.name for one in chosen], sys.stderr)
-    column = max((len(one.name) for one in chosen), default=0)
-    done: list[StatementReport] = []
-    try:
-        progress.step()
-        for one in chosen:
-            done.append(reprove(one))
-            if form == "text":
-                progress.clear()
-                printer.lines(statement_lines(done[-1], tuple(solvers), column, width))
-            progress.step()
-    finally:
-        progress.clear()
-    report = ProofReport(solvers, tuple(done))
-    if form == "text":
-        printer.lines(closing_lines(report))
-    else:
-        sys.stdout.write(render(report) + "\n")
-    return report.exit_code
 
 
 def _print_problems(file: FileReport) -> None:

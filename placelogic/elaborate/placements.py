@@ -128,12 +128,13 @@ def layout(
 
 def check_stages(group: Group, layouts: Mapping[str, Layout], log: Log) -> None:
     """Weights that live on end stages compute there whole: their stages cannot cut that work too.
-    What is only kept (optimizer states, gradients, gathered parameters) the holders may share out."""
+    What is only kept (optimizer states, gradients, gathered parameters) the holders may share out, but
+    not by position in a flat buffer: the weights lie elsewhere in the buffer of each stage."""
     if group.uses is None:
         return
-    for state in ("params", "activations"):
-        cut = layouts[state].cut(group.uses.axis)
-        if cut is not None and cut.letter == "S":
+    for state, found in layouts.items():
+        cut = found.cut(group.uses.axis)
+        if cut is not None and (cut.dim == "flat" or (cut.letter == "S" and state in ("params", "activations"))):
             log.add("PL319", f"`{group.name}` lives on the end stages of {group.uses.axis}, so its {state} "
                     f"cannot be cut over {group.uses.axis} as well", cut.origin.span,
                     f"leave {group.uses.axis} out, or drop `used on` from the weights")  # fmt: skip

@@ -68,7 +68,7 @@ def blame(
             return Blame(
                 "GI05",
                 (),
-                f"{what} loses micro-batch {which}",
+                f"{what} loses micro-batch{'es' if len(lost) > 1 else ''} {which}",
                 "not every micro-batch is added up",
                 "accumulate every micro-batch before the update",
                 fault,
@@ -103,6 +103,16 @@ def blame(
             "the running buffer is scaled in every micro-batch",
             "scale once, after the loop",
             fault,
+            rows,
+        )
+    if not any(every) and any(t.scale.at(env) == 0 for t in terms):
+        return Blame(
+            "GI03",
+            (),
+            f"{what} is multiplied by 0",
+            "nothing of it is left",
+            "leave this factor out",
+            "wrong",
             rows,
         )
     if not any(every):

@@ -48,7 +48,7 @@ def finding(
         rows = found.rows
         step = program.step(obligation.weights)
         if code == "GI" and step is not None:
-            span = place(program, step, obligation.values.read, found.code, found.axes)
+            span = place(program, step, obligation.values.read, found.code, found.axes, mesh)
             code, axes, message, label, help_, fault = (
                 found.code,
                 found.axes,

@@ -6,11 +6,12 @@ rule is the identity; a rule that ruins the value says from which sizes on it do
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from placelogic.program.program import Axes, Layout
-from placelogic.prove.formula import FALSE, Formula, at_least
+from placelogic.prove.formula import FALSE, Formula, at_least, either
 from placelogic.prove.ratio import ONE, Ratio
 
 Stack = tuple[tuple[str, Axes], ...]
@@ -68,10 +69,18 @@ def spoil(kind: Kind, when: Formula, fault: str) -> Kind:
     return Kind(kind.value, kind.root, kind.cut, when, fault)
 
 
+def _where_not_ruined(kind: Kind, rule: Callable[[Kind], Moved]) -> Moved:
+    """What ruined a value may hang on another axis (flat shards of two stages): it stays ruined at
+    those sizes, and at smaller ones the rule acts on it as on any other."""
+    moved = rule(replace(kind, ruined=FALSE, fault=""))
+    ruined = either(kind.ruined, moved.kind.ruined)
+    return replace(moved, kind=replace(moved.kind, ruined=ruined, fault=kind.fault))
+
+
 def reduce(kind: Kind, op: Literal["sum", "mean"], size: Ratio, into: Stack | None) -> Moved:
     """Add up (or average) over an axis of this size; `into`: keep only the own shard of the result."""
     if kind.mixed:
-        return Moved(kind)
+        return _where_not_ruined(kind, lambda value: reduce(value, op, size, into))
     if kind.cut is not None:
         return Moved(spoil(kind, at_least(size, 2), "adds different elements at one offset"))
     match kind.value:
@@ -85,7 +94,7 @@ def reduce(kind: Kind, op: Literal["sum", "mean"], size: Ratio, into: Stack | No
 def gather(kind: Kind, size: Ratio) -> Moved:
     """Everyone collects all pieces along the axis."""
     if kind.mixed:
-        return Moved(kind)
+        return _where_not_ruined(kind, lambda value: gather(value, size))
     if kind.value == "share":
         return Moved(spoil(kind, at_least(size, 2), "gathers shares as if they were pieces"))
     return Moved(Kind(kind.value, kind.root))
@@ -94,7 +103,7 @@ def gather(kind: Kind, size: Ratio) -> Moved:
 def route(kind: Kind, size: Ratio, owner: Stack) -> Moved:
     """Contributions travel to the owner of each element and are summed there."""
     if kind.mixed:
-        return Moved(kind)
+        return _where_not_ruined(kind, lambda value: route(value, size, owner))
     match kind.value:
         case "share":
             return Moved(own(owner))
@@ -104,6 +113,6 @@ def route(kind: Kind, size: Ratio, owner: Stack) -> Moved:
 
 def settle(kind: Kind, room: Stack | None) -> Kind:
     """Accumulating into a buffer that has room for a shard only: a whole value is cut, a share stays whole."""
-    if kind.mixed or room is None or kind.cut is not None or kind.value == "share":
+    if room is None or kind.cut is not None or kind.value == "share":
         return kind
-    return Kind(kind.value, kind.root, room)
+    return replace(kind, cut=room)

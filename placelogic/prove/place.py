@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from placelogic.program.program import Accumulate, Program, Reduce, Scale, ScaleLoss, Step, flat
 from placelogic.prove.values import Read
 from placelogic.source import Span
 
 
-def place(program: Program, step: Step, read: Read, code: str, axes: tuple[str, ...]) -> Span:
-    """The first stated thing that touches the blamed axes; else any stated thing; else the weights."""
-    return next(_candidates(program, step, read, code, axes))
+def place(program: Program, step: Step, read: Read, code: str, axes: tuple[str, ...], mesh: Mapping[str, int]) -> Span:
+    """The first stated thing that touches the blamed axes; else any stated thing; else the weights.
+    What acts only on axes of one device in the counterexample's mesh changes nothing there."""
+    return next(_candidates(program, step, read, code, axes, {axis for axis, size in mesh.items() if size > 1}))
 
 
-def _candidates(program: Program, step: Step, read: Read, code: str, axes: tuple[str, ...]) -> Iterator[Span]:
+def _candidates(
+    program: Program, step: Step, read: Read, code: str, axes: tuple[str, ...], several: set[str]
+) -> Iterator[Span]:
     ops = [op for op in flat(step.ops) if op.origin.stated]
+    if code == "GI02":  # of several sums the first may have been right
+        yield from (
+            op.origin.span
+            for op in reversed(ops)
+            if isinstance(op, Reduce) and op.op == "sum" and set(op.axes) & set(axes)
+        )
     if code != "GI01":  # what is there and wrong; a missing reduction is no operation
         yield from (op.origin.span for op in ops if isinstance(op, Reduce) and set(op.axes) & set(axes))
     yield from (line.origin.span for line in step.lines if line.axis in axes)
@@ -29,7 +38,12 @@ def _candidates(program: Program, step: Step, read: Read, code: str, axes: tuple
         yield from (line.origin.span for line in step.lines if line.axis is None)
     if read.origin.stated:
         yield read.origin.span
-    yield from (op.origin.span for op in ops if isinstance(op, (Reduce, Scale, ScaleLoss)))
+    acting = [
+        op for op in ops if isinstance(op, (Scale, ScaleLoss)) or isinstance(op, Reduce) and set(op.axes) & several
+    ]
+    yield from (op.origin.span for op in acting)
+    yield from (line.origin.span for line in step.lines if line.axis is None or line.axis in several)
+    yield from (op.origin.span for op in ops if isinstance(op, Reduce))
     yield from (line.origin.span for line in step.lines)
     if code == "GI03":
         yield from (loss.span for loss in program.work.losses if loss.span.line)

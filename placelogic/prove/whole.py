@@ -45,9 +45,10 @@ def forward_obligations(program: Program, facts: Facts, sizes: Sizes) -> Iterato
                 label="nothing to recompute from",
                 help="keep them, or state a master copy: precision { master fp32 }",
             )
-    split = program.work.split_axes
+    # Devices that split a sequence attend over one sample together: they share its computation too.
+    apart = {split.axis for split in program.work.splits if split.dim != "sequence"}
     for feed in program.work.feeds:
-        wrong = feed.kind == "different" and feed.axis not in split
+        wrong = feed.kind == "different" and feed.axis not in apart
         yield Obligation(
             name=f"samples along {feed.axis}",
             code="FW02",
@@ -57,7 +58,7 @@ def forward_obligations(program: Program, facts: Facts, sizes: Sizes) -> Iterato
             span=feed.span,
             stated=True,
             message=f"devices along {feed.axis} share one computation, but are fed different samples",
-            label=f"{feed.axis} does not split the work",
+            label=f"{feed.axis} splits {'one sequence' if feed.axis in program.work.split_axes else 'no work'}",
             shown=("samples {i}", "one batch"),
             help=f"feed the same samples along {feed.axis}, or say what it splits (`batch over {feed.axis}`)",
             fault="nonuniform",

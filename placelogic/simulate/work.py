@@ -68,7 +68,9 @@ class Work:
             size = grid.size[axis]
             at = grid.coordinate[axis] if axis in own else [0] * grid.count
             self.share = [s * size + c for s, c in zip(self.share, at)]
-        strange = [a for a in grid.axes if a not in self.split and fed.get(a) == "different" and grid.size[a] > 1]
+        # Samples may differ along axes that deal out samples; the parts of one sequence are one sample.
+        dealt = {split.axis for split in program.work.splits if split.dim != "sequence"}
+        strange = [a for a in grid.axes if a not in dealt and fed.get(a) == "different" and grid.size[a] > 1]
         self.foreign: list[tuple[tuple[str, int], ...]] = [()] * grid.count
         if strange:
             self.foreign = [tuple((a, grid.coordinate[a][x]) for a in strange) for x in range(grid.count)]

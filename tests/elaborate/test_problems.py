@@ -111,6 +111,8 @@ PROBLEMS = [
     ("PL334", SMALL + "step model { each microbatch { skip on overflow over N } }", "decided once per step"),
     ("PL319", "mesh pp\nweights w { size 4, used on last of pp }\nplace w over pp { activations sharded }",
      "its activations cannot be cut over pp"),
+    ("PL319", "mesh pp\nweights w { size 4, used on first and last of pp }\nplace w over pp { optimizer sharded on flat }",
+     "its optimizer cannot be cut over pp"),
     ("PL335", SMALL + "step model {\n each microbatch { accumulate into main }\n update from mian\n}", "buffer `mian` is read"),
     ("PL335", SMALL + "step model {\n each microbatch { accumulate into main }\n reduce over N by mean\n update from main\n}",
      "the unnamed buffer is read"),
