@@ -70,9 +70,9 @@ def test_without_it_it_is_wrong(path: Path) -> None:
     assert (specs["with_it"].verdict, specs["without_it"].verdict) == ("proved", "refuted")
     found = next(finding for finding in specs["without_it"].findings if finding.counterexample is not None)
     program = programs(path)["without_it"]
-    mesh = {**dict.fromkeys(program.mesh.axes, 1), "M": 1, "P": 1} | dict(found.counterexample.sizes)
-    sizes = {axis: mesh[axis] for axis in program.mesh.axes}
-    outcome = simulate(program, sizes, {"P": 1, "M": mesh["M"]})
+    assert found.counterexample is not None
+    sizes = dict.fromkeys(program.mesh.axes, 1) | dict(found.counterexample.mesh)
+    outcome = simulate(program, sizes, {"P": 1, "M": 1} | dict(found.counterexample.quantities))
     assert not outcome.right
     ones = simulate(program, dict.fromkeys(sizes, 1), {"P": 1, "M": 1})
     assert ones.right or path.stem == "a_source_for_every_copy", "one device is right but where nobody updates"
