@@ -108,8 +108,8 @@ def _decide(
                     findings.append(_unknown(one, reason))
     stated = sum(one.stated for one in obligations)
     counts = Obligations(len(obligations) - refuted - undecided, refuted, undecided, stated)
-    told = [*arrange(findings), *notes(program, sizes, solver, collected.traces, stated)]
     verdict = "refuted" if refuted else "undecided" if undecided else "proved"
+    told = [*arrange(findings), *notes(program, sizes, solver, collected.traces, stated, verdict == "proved")]
     report = SpecReport(
         name=program.name,
         verdict=verdict,

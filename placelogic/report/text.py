@@ -119,7 +119,9 @@ def finding_lines(file: FileReport, finding: Finding, look: Look) -> list[Line]:
     if finding.fault and not finding.consequence:
         lines += _note(gutter, "class", _CLASSES[finding.fault], look)
     if finding.fix:
-        lines += _note(gutter, "fix (verified)", finding.fix, look)
+        first, *block = finding.fix.split("\n")
+        lines += _note(gutter, "fix (verified)", first, look)
+        lines += [((f"{' ' * (gutter + 5)}{visible(line)}", ""),) for line in block]
     elif finding.help:
         lines += _note(gutter, "help", finding.help, look)
     return lines
