@@ -225,8 +225,8 @@ def prove(names: tuple[str, ...], form: str) -> int:
 
     Exit codes: 0 all proved, 1 any failed, 2 any error, 3 any undecided by every solver.
     """
-    from placelogic.proving import UnknownStatement, prove_statements
     from placelogic.prove.statements import BadProof
+    from placelogic.proving import UnknownStatement, prove_statements
 
     try:
         return prove_statements(names, form, sys.stdout, sys.stderr)

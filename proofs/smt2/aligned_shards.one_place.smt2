@@ -14,7 +14,5 @@
 (declare-const p Int)
 (declare-const i Int)
 (assert (and (at q j c) (at p i c)))
-(assert (=> (> q p) (>= (* (- q p 1) c) 0)))
-(assert (=> (< q p) (>= (* (- p q 1) c) 0)))
 (assert (not (and (= q p) (= j i))))
 (check-sat)

@@ -15,7 +15,5 @@
 (define-fun owns ((x Int)) Bool (and (<= (* x c) e) (< e (* (+ x 1) c))))
 (assert (>= c 1))
 (assert (owns q))
-(assert (=> (>= q N) (>= (* (- q N) c) 0)))
-(assert (=> (< q 0) (>= (* (- (- 1) q) c) 0)))
 (assert (not (and (<= 0 q) (< q N))))
 (check-sat)

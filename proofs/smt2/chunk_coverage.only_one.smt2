@@ -15,6 +15,5 @@
 (define-fun owns ((x Int)) Bool (and (<= (* x c) e) (< e (* (+ x 1) c))))
 (declare-const p Int)
 (assert (>= c 1))
-(assert (=> (< p q) (>= (* (- q p 1) c) 0)))
 (assert (and (owns q) (owns p) (< p q)))
 (check-sat)

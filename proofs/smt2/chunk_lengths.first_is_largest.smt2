@@ -17,7 +17,5 @@
 (assert (and (>= n 0) (= start (* n c))))
 (assert (= (total 0) 0))
 (assert (= (total (+ n 1)) (+ (total n) (len start))))
-(assert (=> (> c s) (>= (* (- c 1 s) N) 0)))
-(assert (=> (and (>= s 0) (>= N 1)) (>= (* s N) s)))
 (assert (not (and (= (len 0) c) (<= (len start) c))))
 (check-sat)

@@ -12,7 +12,5 @@
 (assert (and (< (* (- c 1) N) s) (<= s (* c N))))
 (declare-const k Int)
 (assert (= s (* N k)))
-(assert (=> (> c k) (>= (* (- c 1 k) N) 0)))
-(assert (=> (< c k) (>= (* (- k c 1) N) 0)))
 (assert (not (and (= (* N c) s) (= (* N (- (+ c u) u)) s))))
 (check-sat)

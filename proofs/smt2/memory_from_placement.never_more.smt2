@@ -11,7 +11,5 @@
 (declare-const u Int)
 (assert (and (>= s 0) (>= N 1) (<= 0 u) (<= u s)))
 (assert (and (< (* (- c 1) N) s) (<= s (* c N))))
-(assert (=> (> c s) (>= (* (- c 1 s) N) 0)))
-(assert (>= (* s N) s))
 (assert (> c s))
 (check-sat)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from placelogic.prove import solver, statements
+from placelogic.prove import second, solver, statements
 from placelogic.prove.reprove import reprove, versions
 from placelogic.prove.statements import BadProof, Query, Statement, load, parse
 
@@ -119,8 +119,9 @@ def test_a_malformed_file_is_told(change: tuple[str, str], said: str) -> None:
         parse("name", text.replace(*change))
 
 
-def test_what_a_wrong_statement_comes_out_as() -> None:
+def test_what_a_wrong_statement_comes_out_as(monkeypatch: pytest.MonkeyPatch) -> None:
     """A query that is not as expected fails; one that nobody can decide is undecided, and no pass."""
+    monkeypatch.setattr("placelogic.prove.reprove.TIMEOUT_S", 0.3)
 
     def report(expected: str, formula: str):  # type: ignore[no-untyped-def]
         query = Query("one", expected, f"(set-logic ALL)\n{formula}\n(check-sat)\n")  # type: ignore[arg-type]
@@ -129,6 +130,19 @@ def test_what_a_wrong_statement_comes_out_as() -> None:
     assert report("unsat", "(assert false)").verdict == "proved"
     assert report("unsat", "(assert true)").verdict == "failed"
     assert report("sat", "(assert false)").verdict == "failed"
+    unreadable = report("unsat", "(assert nonsense)")
+    assert unreadable.verdict == "undecided"
+    assert all(decision.reason for decision in unreadable.queries[0].decisions)
     hard = "(declare-fun f (Int) Int)(assert (forall ((x Int)) (= (f (+ x 1)) (* (f x) (f (f x))))))(assert (> (f 0) 1))"
-    assert report("sat", hard).verdict in ("undecided", "proved")
-    assert report("unsat", "(assert nonsense)").verdict == "undecided"
+    assert report("sat", hard).verdict == "undecided"
+
+
+def test_without_cvc5(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> str:
+        raise second.NotInstalled
+
+    monkeypatch.setattr(second, "version", missing)
+    solvers = versions()
+    assert solvers["cvc5"] is None
+    report = reprove(load(["loop_sum"])[0], solvers)
+    assert (report.verdict, report.by("z3"), report.by("cvc5")) == ("proved", "proved", None)
