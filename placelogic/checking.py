@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from placelogic.elaborate import ElaboratedSpec
     from placelogic.evidence import Evidence
     from placelogic.program.program import Program
+    from placelogic.prove import Options
     from placelogic.syntax.ast import File
 
 TEXT = "<text>"
@@ -152,7 +153,10 @@ def _with_fixes(report: SpecReport, file: File, text: str, settings: Settings) -
         return report
     from placelogic.mend.attach import with_fixes
 
-    return with_fixes(report, file, text, settings.at)
+    try:
+        return with_fixes(report, file, text, settings.at, _options(settings))
+    except Exception as error:  # the verdict stands all the same
+        return replace(report, findings=(*report.findings, *findings_of(error, whole(file.path))))
 
 
 def is_library(file: File) -> bool:
@@ -236,16 +240,22 @@ def _check_spec(spec: ElaboratedSpec, place: _Place, settings: Settings) -> Spec
 
 
 def _prove(program: Program, settings: Settings) -> SpecReport:
-    from placelogic.prove import Options, prove
+    from placelogic.prove import prove
+
+    if settings.evidence is not None:
+        return settings.evidence.prove(program, _options(settings))
+    return prove(program, _options(settings))
+
+
+def _options(settings: Settings) -> Options:
+    from placelogic.prove import Options
 
     options = Options(require_stated=settings.require_stated)
     if settings.rlimit is not None:
         options = replace(options, rlimit=settings.rlimit)
     if settings.timeout is not None:
         options = replace(options, timeout_s=settings.timeout)
-    if settings.evidence is not None:
-        return settings.evidence.prove(program, options)
-    return prove(program, options)
+    return options
 
 
 def _nothing_stated(place: Span) -> Finding:

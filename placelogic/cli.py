@@ -52,6 +52,7 @@ def cli() -> None:
     placelogic check llama.place         prove it, or show the smallest mesh where it fails
     placelogic show llama.place          what is derived where the spec says nothing
     placelogic fmt specs/                put files into their canonical form
+    placelogic explain GI02              what a code of a report means, and what mends it
     """
 
 
@@ -206,6 +207,35 @@ def fmt(files: tuple[str, ...], only_check: bool, diff: bool) -> int:
         if result.changed:
             click.echo(f"{'would change' if dry else 'changed'}: {path}", err=True)
     return 2 if errors else int(dry and changes > 0)
+
+
+@cli.command(short_help="Say what a code means, and show it.")
+@click.argument("code", metavar="[CODE]", required=False)
+@click.option("--all", "everything", is_flag=True, help="Print all entries as one Markdown page.")
+def explain(code: str | None, everything: bool) -> int:
+    """Say what a code of a report means, how it comes about, and what mends it, with a spec of each.
+    Without CODE: list all codes.
+
+    \b
+    placelogic explain
+    placelogic explain GI02
+    placelogic explain --all > codes.md
+    """
+    from placelogic.explaining import UnknownCode, entry, entry_lines, overview_lines, page
+    from placelogic.report.terminal import Printer, terminal_width
+
+    if code and everything:
+        raise click.UsageError("name a code or say --all, not both")
+    if everything:
+        sys.stdout.write(page())
+        return 0
+    width = terminal_width(sys.stdout)
+    try:
+        lines = entry_lines(entry(code), width) if code else overview_lines(width)
+    except UnknownCode as error:
+        raise click.UsageError(str(error)) from None
+    Printer(sys.stdout).lines(lines)
+    return 0
 
 
 def _print_problems(file: FileReport) -> None:

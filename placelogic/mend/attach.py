@@ -7,29 +7,49 @@ from dataclasses import replace
 
 from placelogic.mend.mend import mend
 from placelogic.program.program import Program
+from placelogic.prove import Options, prove
 from placelogic.report.diagnostic import SpecReport, TextEdit
 from placelogic.syntax.ast import File
 
+RLIMIT = 200_000
+"""Solver steps for one query about a candidate: a fix is a service, and must not cost more than the verdict."""
+TIMEOUT_S = 2.0
+"""Wall clock for one such query: steps on polynomials of high degree can be slow."""
+MAX_UNDECIDED = 2
+"""Candidates that the solver gives up on before the search stops."""
 
-def with_fixes(report: SpecReport, file: File, text: str, at: Mapping[str, int]) -> SpecReport:
-    """The report of a refuted spec, each finding with an edit that mends the spec, where one was found."""
-    fixes = mend(file, text, report.name, report.findings, lambda edited, name: _proved(edited, file.path, name, at))
+
+def with_fixes(report: SpecReport, file: File, text: str, at: Mapping[str, int], options: Options) -> SpecReport:
+    """The report of a refuted spec, each finding with an edit that mends the spec, where one was found
+    within the limits."""
+    undecided = 0
+
+    def proved(edited: str, name: str) -> bool:
+        nonlocal undecided
+        if undecided >= MAX_UNDECIDED:
+            return False
+        limits = {"rlimit": min(options.rlimit, RLIMIT), "timeout_s": min(options.timeout_s, TIMEOUT_S)}
+        limited = replace(options, explain=False, **limits)
+        verdict = _verdict(edited, file.path, name, at, limited)
+        undecided += verdict == "undecided"
+        return verdict == "proved"
+
+    fixes = mend(file, text, report.name, report.findings, proved)
     findings = list(report.findings)
     for index, edit in fixes.items():
         findings[index] = replace(findings[index], fix=edit.says, edit=TextEdit(edit.span, edit.text))
     return replace(report, findings=tuple(findings))
 
 
-def _proved(text: str, path: str, name: str, at: Mapping[str, int]) -> bool:
-    """Whether the named spec of this text is proved. Raises SpecError when it cannot be read."""
+def _verdict(text: str, path: str, name: str, at: Mapping[str, int], options: Options) -> str | None:
+    """The verdict on the named spec of this text, if it is there. Raises SpecError when it cannot be read."""
     from placelogic.elaborate import elaborate_file
     from placelogic.elaborate.derive import derive
-    from placelogic.prove import Options, prove
     from placelogic.syntax.parse import parse
 
     specs = elaborate_file(parse(text, path), at)
     spec = next((spec for spec in specs if spec.name == name), None)
     if spec is None or spec.program is None or spec.stated is None:
-        return False
+        return None
     program: Program = derive(spec.program, spec.stated)
-    return prove(program, Options(explain=False)).verdict == "proved"
+    return prove(program, options).verdict

@@ -15,6 +15,17 @@ Monomial = tuple[tuple[str, int], ...]  # sorted (name, exponent >= 1)
 Poly = tuple[tuple[Monomial, int], ...]  # sorted, coefficients nonzero
 
 
+MAX_PAIRS = 20_000
+MAX_POWER = 100
+MAX_COEFFICIENT = 1 << 10_000
+"""Beyond what sizes of real models need, and still quick to handle. What grows by itself, such as a
+chain of definitions that each square the one before, is stopped here."""
+
+
+class TooLarge(ArithmeticError):
+    """An expression multiplies out to more than can be handled."""
+
+
 def _poly(terms: Mapping[Monomial, int]) -> Poly:
     return tuple(sorted((m, c) for m, c in terms.items() if c))
 
@@ -27,6 +38,8 @@ def _mul_monomial(a: Monomial, b: Monomial) -> Monomial:
     powers = dict(a)
     for name, power in b:
         powers[name] = powers.get(name, 0) + power
+        if powers[name] > MAX_POWER:
+            raise TooLarge
     return tuple(sorted(powers.items()))
 
 
@@ -38,11 +51,17 @@ def poly_add(a: Poly, b: Poly) -> Poly:
 
 
 def poly_mul(a: Poly, b: Poly) -> Poly:
+    """Raises TooLarge."""
+    if len(a) * len(b) > MAX_PAIRS:
+        raise TooLarge
     terms: dict[Monomial, int] = {}
     for m, c in a:
         for n, d in b:
             key = _mul_monomial(m, n)
-            terms[key] = terms.get(key, 0) + c * d
+            coefficient = terms.get(key, 0) + c * d
+            if not -MAX_COEFFICIENT < coefficient < MAX_COEFFICIENT:
+                raise TooLarge
+            terms[key] = coefficient
     return _poly(terms)
 
 

@@ -9,7 +9,7 @@ from placelogic.problem import Problem, SpecError
 from placelogic.program.expr import TOKENS, Binary, Call, Compare, Expr, Name, Neg, Num, divisors, names, show
 from placelogic.program.program import Axes, Program
 from placelogic.prove.formula import FALSE, TRUE, Formula, Remainder, Test, at_least, both, either, negate, test
-from placelogic.prove.ratio import ONE, ONE_POLY, Ratio, const, product, var
+from placelogic.prove.ratio import ONE, ONE_POLY, Ratio, TooLarge, const, product, var
 from placelogic.prove.solver import Named
 from placelogic.source import Span
 
@@ -76,16 +76,23 @@ class Sizes:
         return flag
 
     def ratio(self, expr: Expr) -> Ratio:
-        """The normal form. Records divisors met. Raises SpecError for arithmetic without meaning."""
+        """The normal form. Records divisors met. Raises SpecError for arithmetic without meaning, or
+        too large."""
+        try:
+            return self._ratio(expr)
+        except TooLarge:
+            raise SpecError(_too_large(expr)) from None
+
+    def _ratio(self, expr: Expr) -> Ratio:
         match expr:
             case Num(value):
                 return const(value)
             case Name(name):
                 return self.values[name]
             case Neg(operand):
-                return -self.ratio(operand)
+                return -self._ratio(operand)
             case Binary(op, left, right):
-                a, b = self.ratio(left), self.ratio(right)
+                a, b = self._ratio(left), self._ratio(right)
                 match op:
                     case "+":
                         return a + b
@@ -155,6 +162,14 @@ class Sizes:
         self.background.append(at_least(variable, 1))
         self.whole.append(Named(f"{text} is a whole number", Test("=", variable - value)))
         return variable
+
+
+def _too_large(expr: Expr) -> Problem:
+    shown = show(expr)
+    shown = shown if len(shown) <= 60 else shown[:57] + "..."
+    return Problem(
+        "PL406", f"`{shown}` multiplies out to more than can be handled", expr.span, "use fewer and smaller terms"
+    )
 
 
 def _zero(expr: Expr) -> Problem:

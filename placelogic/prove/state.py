@@ -33,8 +33,6 @@ class Shard:
     when: Formula = TRUE
 
 
-_STATES = {"optimizer": "optimizer states"}
-
 Shards = Mapping[str, tuple[Shard, ...]]
 """axis -> how the states are cut along it at the update; none where all are whole."""
 
@@ -70,6 +68,10 @@ def partial(found: tuple[Shard, ...]) -> Formula:
     return either(*(shard.when for shard in found))
 
 
+_STATES = {"params": "parameter", "optimizer": "optimizer state", "gradients": "gradient"}
+"""What one element has of each state, in words."""
+
+
 def alignment_obligations(
     program: Program, weights: Weights, cuts: Shards, sizes: Sizes, stated: bool
 ) -> Iterator[Obligation]:
@@ -80,6 +82,7 @@ def alignment_obligations(
                 if one.cut == other.cut:
                     continue
                 nested = same_dimension(one.cut, other.cut)
+                ours, theirs = _STATES[one.state], _STATES[other.state]
                 later = one.origin if one.origin.stated else other.origin
                 yield Obligation(
                     name=f"shards of {weights.name} over {axis}: {other.state} and {one.state}",
@@ -93,10 +96,10 @@ def alignment_obligations(
                     ),
                     span=later.span,
                     stated=stated,
-                    message=f"{_STATES.get(other.state, other.state)} and {_STATES.get(one.state, one.state)} of `{weights.name}` are cut differently over {axis}: "
-                    f"some element has its {_STATES.get(other.state, other.state)} on one device and its {_STATES.get(one.state, one.state)} on another",
+                    message=f"{theirs}s and {ours}s of `{weights.name}` are cut differently over {axis}: "
+                    f"some element has its {theirs} on one device and its {ours} on another",
                     shown=("keeps other elements than its states need", "keeps all states of all elements"),
-                    label=f"cut {_cut_text(one.cut)} here, {_cut_text(other.cut)} for the {other.state}",
+                    label=f"cut {_cut_text(one.cut)} here, {_cut_text(other.cut)} for the {theirs}s",
                     help="list the axes in one order in every state" if nested else "cut both by the same rule",
                 )
 
@@ -142,7 +145,7 @@ def optimizer_obligations(
             span=first.origin.span,
             stated=stated,
             message=f"{weights.optimizer.name} needs {needs.value} to update `{weights.name}`, "
-            f"but its {_STATES.get(first.state, first.state)} are cut over {axis}",
+            f"but its {_STATES[first.state]}s are cut over {axis}",
             label=f"{weights.optimizer.name} sees only a shard",
             shown=("updates from shard {i} alone", f"updates from {needs.value}"),
             help="cut `on param` or `on layer`, which keep tensors whole, or use an elementwise optimizer",
@@ -150,8 +153,11 @@ def optimizer_obligations(
 
 
 def _whole(weights: Weights, axis: str, cut: Stack) -> bool:
-    """Whether this cut leaves every tensor whole: whole tensors or layers, or whole experts."""
-    return cut[-1][0] in WHOLE_TENSOR_DIMS or axis in weights.routed
+    """Whether this cut leaves every tensor whole: whole tensors or layers, or whole experts where the
+    tokens travel to their owner."""
+    dimension = cut[-1][0]
+    routed = axis in weights.routed and cut == stack(weights.params, axis) and dimension != "flat"
+    return dimension in WHOLE_TENSOR_DIMS or routed
 
 
 def replica_obligations(

@@ -78,7 +78,7 @@ def file_lines(file: FileReport, look: Look) -> list[Line]:
 
 
 def closing_lines(report: Report, look: Look) -> list[Line]:
-    """Counts, what was not stated, and what is outside the claim. Nothing when quiet."""
+    """Counts, what was not stated, where to read more, and what is outside the claim. Nothing when quiet."""
     if look.quiet:
         return []
     lines: list[Line] = [(), _summary(report)]
@@ -91,9 +91,22 @@ def closing_lines(report: Report, look: Look) -> list[Line]:
             "Say what your code does with `sync`, `scale`, `step` or `clip`; --require-stated asks for it.",
             look,
         )
+    code = _to_explain(report)
+    if code:
+        lines += _wrapped(f"next: `placelogic explain {code}` says how this comes about and what mends it", look)
     if decided:
         lines += _wrapped("outside the claim: " + ", ".join(OUTSIDE_THE_CLAIM), look)
     return lines
+
+
+def _to_explain(report: Report) -> str | None:
+    """The code to read about: the first error of the first spec that fails. Errors in the input say
+    themselves what to do."""
+    for spec in report.specs:
+        code = next((finding.code for finding in spec.findings if finding.severity == "error"), "")
+        if exit_code(spec) and code and not code.startswith("PL"):
+            return code
+    return None
 
 
 def finding_lines(file: FileReport, finding: Finding, look: Look) -> list[Line]:

@@ -17,6 +17,10 @@ MAX_CHARACTERS = 1_000_000
 MAX_OPERATORS = 100
 """In one expression, parentheses included: bounds how deep a tree can get, here and in every reader of it."""
 
+MAX_WORD = 250
+"""Characters of one name or file name: what is longer is no name, and would make every message unreadable."""
+
+_WORDS = frozenset({"NAME", "WORD", "STRING"})
 _OPERATORS = frozenset({"PLUS", "MINUS", "STAR", "SLASH", "PERCENT", "LPAR"})
 _SEPARATORS = frozenset({"_NL", "COMMA", "LBRACE", "RBRACE", "COMPARE", "EQUAL"})
 
@@ -51,6 +55,8 @@ def token_tree(text: str, path: str) -> tuple[list[Token], Tree]:
         operators = 0 if token.type in _SEPARATORS else operators + (token.type in _OPERATORS)
         if operators > MAX_OPERATORS:
             raise SpecError(_too_long(token, path))
+        if len(token) > MAX_WORD and token.type in _WORDS:
+            raise SpecError(_long_word(token, path))
         stack = list(state.state_stack)
         if token.type == UNKNOWN:
             raise SpecError(_explain(parser, stack, token, seen, known, path))
@@ -84,6 +90,11 @@ def _refuse_unreadable(text: str, path: str) -> None:
         line = text.count("\n", 0, text.index("\0")) + 1
         where = Span(path, line, 1, line, 2)
         raise SpecError(Problem("PL006", "the file is not text: it contains zero bytes", where, "save it as UTF-8"))
+
+
+def _long_word(token: Token, path: str) -> Problem:
+    where = Span(path, token.line, token.column, token.end_line, token.end_column)
+    return Problem("PL119", f"this word has more than {MAX_WORD} characters", where, "use a shorter name")
 
 
 def _too_long(token: Token, path: str) -> Problem:

@@ -108,6 +108,8 @@ def test_small_mistakes_are_all_reported_at_once():
         ("step a { " * 5000, "PL108"),
         ("}" * 5000, "PL103"),
         ("x" * 1_000_001, "PL003"),
+        ("x" * 900_000, "PL119"),
+        ('import "' + "x" * 900_000 + '"', "PL119"),
         ("mesh N\n\0", "PL006"),
     ],
 )

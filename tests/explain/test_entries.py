@@ -1,0 +1,115 @@
+"""Every entry is there, says what it should, and its specs come out as they say."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import placelogic
+from placelogic.explaining import FOLDER, UnknownCode, codes, entry, page
+from placelogic.syntax.format import format_text
+
+ROOT = Path(__file__).parents[2]
+BLOCK = re.compile(r"^```place *(.*?)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+CODE = re.compile(r'"((?:GI|SC|FW|CC|EX|VA|UN|NT)\d\d)"')
+LATER = {"CL01", "BU01"}
+FAULTS = [code for code in codes() if code[:2] in ("GI", "SC", "FW", "CC", "EX")]
+WITHOUT_REPORT = {"CC01", "EX01", "EX02"}
+"""Nobody reported CC01 in public; expectations are our own."""
+WITHOUT_SPEC = {"UN02", "PL"}
+"""A bug of ours, and what is no spec."""
+
+BLOCKS = [
+    pytest.param(code, mark, text, id=f"{code}-{number}")
+    for code in codes()
+    for number, (mark, text) in enumerate(BLOCK.findall(entry(code).body))
+]
+
+
+@pytest.mark.parametrize(("code", "mark", "text"), BLOCKS)
+def test_specs_come_out_as_they_say(code: str, mark: str, text: str) -> None:
+    """By their `expect` lines, and by the mark of the block where a line cannot name the finding."""
+    required = code == "EX02"
+    report = placelogic.check(text, require_stated=required, rlimit=500_000 if code == "UN01" else None)
+    (spec,) = report.specs
+    verdict, *wanted = mark.split() or [spec.verdict]
+    assert spec.verdict == verdict, str(report)
+    assert set(wanted) <= {finding.code for finding in spec.findings}, str(report)
+    fails = code[:2] == "EX" and bool(wanted)
+    assert fails == (report.exit_code == 1), str(report)
+    assert spec.expected is not None or mark, "nothing says what should come out"
+
+
+@pytest.mark.parametrize(("code", "mark", "text"), BLOCKS)
+def test_specs_are_in_canonical_form(code: str, mark: str, text: str) -> None:
+    assert format_text(text, f"{code}.place") == text
+
+
+def test_every_code_has_an_entry() -> None:
+    package = Path(placelogic.__file__).parent
+    used = {code for path in package.rglob("*.py") for code in CODE.findall(path.read_text(encoding="utf-8"))}
+    assert used - LATER <= set(codes())
+    assert set(codes()) - {"PL"} <= used | {code for code in codes() if code.startswith("GI")}
+    documented = re.findall(r"\b(?:GI0[1-7]|SC0[1-8]|FW0[12]|CC0[12]|EX0[12])\b", " ".join(codes()))
+    assert len(documented) == 21
+
+
+@pytest.mark.parametrize("code", codes())
+def test_an_entry_has_its_parts(code: str) -> None:
+    one = entry(code)
+    assert one.title and not one.title.endswith(".")
+    sections = re.findall(r"^## (.*)$", one.body, re.MULTILINE)
+    blocks = BLOCK.findall(one.body)
+    if code == "PL":
+        return
+    assert sections[0] == "How it happens"
+    assert len(blocks) == sections.count("A spec that shows it") + sections.count("Mended")
+    assert ("A spec that shows it" in sections) == (code not in WITHOUT_SPEC)
+    if code in FAULTS:
+        assert sections[1:3] == ["A spec that shows it", "Mended"]
+        assert (sections[3:] == ["In the open"]) == (code not in WITHOUT_REPORT)
+        shown, mended = (mark + " " + text for mark, text in blocks)
+        assert code in shown
+        if code != "EX01":
+            assert code not in mended
+    if "In the open" in sections:
+        told = one.body.split("## In the open")[1]
+        assert re.search(r"^\n\n[\w.-]+/[\w.-]+#\d+ \(20\d\d\)", told), "project, number and year"
+    prose = BLOCK.sub("", one.body)
+    how = prose.split("## How it happens")[1].split("\n## ")[0]
+    assert 1 <= len(re.findall(r"[.?](?:\s|$)", how)) <= 7
+
+
+def test_pages_use_only_what_can_be_shown_as_text() -> None:
+    for path in FOLDER.glob("*.md"):
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r"\*\*|\]\(|^\||^###|^\d+\. |^```(?!place|$)", text, re.MULTILINE), path.name
+        assert max(map(len, text.split("\n"))) <= 125, path.name
+
+
+def test_case_does_not_matter_and_errors_in_the_input_share_one_entry() -> None:
+    assert entry("gi02") == entry("GI02")
+    assert entry("PL109") == entry("pl201") == entry("PL") == entry("PL900")
+
+
+@pytest.mark.parametrize(
+    ("code", "near"),
+    [
+        ("GI99", "there are GI01, GI02"),
+        ("SC1", "did you mean `SC01`?"),
+        ("PL777", "PL0nn to PL4nn and PL9nn"),
+        ("", "`placelogic explain` lists them all"),
+        ("../GI01", "did you mean `GI01`?"),
+        ("norm", "lists them all"),
+    ],
+)
+def test_an_unknown_code_is_told_with_what_is_near(code: str, near: str) -> None:
+    with pytest.raises(UnknownCode, match=re.escape(near)):
+        entry(code)
+
+
+def test_the_page_of_all_entries_is_current() -> None:
+    """`placelogic explain --all > docs/explain.md` makes it."""
+    assert (ROOT / "docs/explain.md").read_text(encoding="utf-8") == page()
