@@ -18,5 +18,6 @@ REASONS: list[tuple[str, str, str, str]] = []
 def reason(mutant: Mutant) -> str | None:
     change = f"{mutant.before} => {mutant.after}"
     return next(
-        (why for file, where, part, why in REASONS if (file, where) == (mutant.file, mutant.where) and part in change), None
+        (why for file, where, part, why in REASONS if (file, where) == (mutant.file, mutant.where) and part in change),
+        None,
     )

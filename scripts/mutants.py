@@ -7,8 +7,9 @@
     python scripts/mutants.py --report docs/mutation.md
 
 A mutant is *killed* when a test of tests/verdicts fails, or, for those that survive them, when proof
-and simulation disagree on one of the random specs of tests/property. Each runs in a process of its own, forked from one that has read all specs already, on
-a copy of the tree; the working tree is never touched.
+and simulation disagree on one of the random specs of tests/property. Each runs in a process of its
+own, forked from one that has read all specs already, on a copy of the tree; the working tree is never
+touched. Only specs that run the mutated statement are asked.
 """
 
 from __future__ import annotations
@@ -17,8 +18,6 @@ import argparse
 import compileall
 import datetime
 import gc
-import importlib
-import inspect
 import json
 import os
 import shutil
@@ -27,14 +26,15 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
-import report_mutants  # noqa: E402
-from mutations import Mutation, apply, mutations  # noqa: E402
+import report_mutants
+from killers import Check, all_checks
+from mutations import Mutation, apply, mutations
 
 ROOT = Path(__file__).resolve().parents[1]
 FILES = [
@@ -44,7 +44,6 @@ FILES = [
 ]  # fmt: skip
 """The files that hold the rules."""
 
-KILLERS = ["test_verdict_table", "test_more_verdicts"]
 SECONDS = 60
 """A mutant that runs longer is killed: some loop of it does not end."""
 
@@ -59,15 +58,6 @@ class Result:
     key: str
     killed_by: str | None
     seconds: float
-
-
-@dataclass(frozen=True)
-class Check:
-    """One call of one test function. `stem`: the spec file it is about."""
-
-    stem: str
-    name: str
-    run: Callable[[], None]
 
 
 def main() -> int:
@@ -149,7 +139,7 @@ def _work(mine: list[Mutation], tree: Path, options: argparse.Namespace) -> Iter
     sys.dont_write_bytecode = True
     sys.path[:0] = [str(tree), str(tree / "tests" / "verdicts")]
     os.chdir(tree)
-    checks = _checks()
+    checks = all_checks()
     passing, ran, cost = _before(checks, tree)
     for name in sorted({check.name for check in checks} - {checks[index].name for index in passing}):
         print(f"fails before any mutation, and is left out: {name}", file=sys.stderr)
@@ -198,9 +188,9 @@ def _before(checks: list[Check], tree: Path) -> tuple[list[int], dict[str, Lines
 
             def local(frame, event, _, lines=lines):
                 lines.setdefault(files[frame.f_code.co_filename], set()).add(frame.f_lineno)
-                return local  # noqa: B023
+                return local
 
-            sys.settrace(lambda frame, *_: local(frame, *_) if frame.f_code.co_filename in files else None)  # noqa: B023
+            sys.settrace(lambda frame, *_: local(frame, *_) if frame.f_code.co_filename in files else None)
             if _outcome([check], range(0))[0] is None:
                 passing.append(index)
             cost[check.stem] += time.time() - began
@@ -252,77 +242,6 @@ def _outcome(checks: list[Check], seeds: range) -> tuple[str | None, str]:
             if one(seed, max_devices=9, max_meshes=4).disagreement is not None:
                 return f"property, seed {seed}", ""
     return None, ""
-
-
-# --- the tests ------------------------------------------------------------------------------
-
-
-def _checks() -> list[Check]:
-    """Every call of a test function of tests/verdicts about one file of specs.
-
-    Reads everything that no mutant changes: libraries, the grammar, the specs."""
-    _read_specs_once()
-    found = []
-    for module_name in KILLERS:
-        module = importlib.import_module(module_name)
-        for name, function in vars(module).items():
-            if name.startswith("test_") and callable(function):
-                found += _calls(module_name, function)
-    folder = Path("tests/property/found")
-    found += [Check(path.stem, f"found/{path.name}", lambda path=path: _met(path)) for path in folder.glob("*.place")]
-    return sorted(found, key=lambda check: check.stem)
-
-
-def _met(path: Path) -> None:
-    import placelogic
-
-    assert all(spec.expected for spec in placelogic.check(path).specs)
-
-
-def _calls(module: str, function: Callable) -> Iterator[Check]:
-    marks = [mark for mark in getattr(function, "pytestmark", []) if mark.name == "parametrize"]
-    needed = set(inspect.signature(function).parameters)
-    if len(marks) != 1:
-        return
-    names, values = marks[0].args
-    names = [names] if isinstance(names, str) else list(names)
-    if needed != set(names) or "stem" not in names:
-        return
-    for value in values:
-        arguments = dict(zip(names, value if len(names) > 1 else [value]))
-        stem = arguments["stem"]
-        folder = "cases" if module == "test_verdict_table" else "more"
-        label = f"{folder}/{stem}.place" + (f" {arguments['name']}" if "name" in arguments else "")
-        if "process" not in function.__name__ and "fixed" not in function.__name__:
-            yield Check(stem, label, lambda arguments=arguments: function(**arguments))
-
-
-def _read_specs_once() -> None:
-    import z3  # noqa: F401
-    from hypothesis import settings  # noqa: F401
-
-    import placelogic.checking  # noqa: F401
-    import placelogic.report.json  # noqa: F401
-    from placelogic.syntax import parse as reader
-
-    parse, known = reader.parse, {}
-
-    def remembered(text: str, path: str):
-        if (text, path) not in known:
-            known[text, path] = parse(text, path)
-        return known[text, path]
-
-    reader.parse = remembered
-    for path in sorted(Path("tests/verdicts").glob("*/*.place")):
-        remembered(path.read_text(), str(Path.cwd() / path))
-    for path in sorted(Path("placelogic/std").glob("*.place")):
-        remembered(path.read_text(), f"placelogic/std/{path.name}")
-    try:
-        importlib.import_module("placelogic.simulate")
-    except ModuleNotFoundError:
-        print("no simulator: refutations are not confirmed", file=sys.stderr)
-    loaded = [name for name in sys.modules if name.startswith(("placelogic.prove", "placelogic.elaborate"))]
-    assert not loaded, loaded
 
 
 if __name__ == "__main__":

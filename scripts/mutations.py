@@ -150,7 +150,9 @@ def _covered(parent: ast.AST, node: ast.AST) -> bool:
 
 def _left_alone(node: ast.AST) -> bool:
     match node:
-        case ast.UnaryOp(op=ast.USub()) | ast.JoinedStr() | ast.Import() | ast.ImportFrom() | ast.Raise() | ast.Assert():
+        case (
+            ast.UnaryOp(op=ast.USub()) | ast.JoinedStr() | ast.Import() | ast.ImportFrom() | ast.Raise() | ast.Assert()
+        ):
             return True
         case ast.Expr(value=ast.Call(func=ast.Name(id="assert_never"))):
             return True
@@ -206,7 +208,7 @@ def _changes(node: ast.AST) -> Iterator[ast.AST | None]:
         case ast.comprehension(ifs=[*conditions]):
             for index in range(len(conditions)):
                 yield ast.comprehension(node.target, node.iter, [*conditions[:index], *conditions[index + 1 :]], 0)
-        case ast.If(test=test, body=body, orelse=orelse):
+        case ast.If(body=body, orelse=orelse):
             yield ast.If(ast.Constant(True), body, orelse)
             yield ast.If(ast.Constant(False), body, orelse)
         case ast.Match(subject=subject, cases=cases):
@@ -236,7 +238,13 @@ def _arithmetic(left: ast.expr, op: ast.operator, right: ast.expr) -> Iterator[a
 
 
 def _calls(node: ast.Call) -> Iterator[ast.AST]:
-    name = node.func.id if isinstance(node.func, ast.Name) else node.func.attr if isinstance(node.func, ast.Attribute) else ""
+    name = (
+        node.func.id
+        if isinstance(node.func, ast.Name)
+        else node.func.attr
+        if isinstance(node.func, ast.Attribute)
+        else ""
+    )
     if name in THROUGH and node.args:
         yield node.args[0]
     if name in SHORTENED:
