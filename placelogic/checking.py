@@ -15,6 +15,7 @@ from placelogic.source import Span
 
 if TYPE_CHECKING:
     from placelogic.elaborate import ElaboratedSpec
+    from placelogic.evidence import Evidence
     from placelogic.program.program import Program
     from placelogic.prove import Options
     from placelogic.syntax.ast import File
@@ -26,13 +27,17 @@ TEXT = "<text>"
 class Settings:
     """`at` fixes sizes by name. `rlimit` (solver steps) and `timeout` (seconds, wall clock) bound one
     query to the solver; None leaves its own limits. `fixes`: look for an edit that mends a refuted
-    spec, for those not meant to be refuted ("wanted"), for all ("always"), or never (None)."""
+    spec, for those not meant to be refuted ("wanted"), for all ("always"), or never (None). `recheck`:
+    ask cvc5 too. `emit_smt2`: the folder to write every question into. `evidence`: where it is gathered."""
 
     at: Mapping[str, int] = field(default_factory=dict)
     require_stated: bool = False
     rlimit: int | None = None
     timeout: float | None = None
     fixes: Literal["always", "wanted"] | None = "wanted"
+    recheck: bool = False
+    emit_smt2: str | None = None
+    evidence: Evidence | None = None
 
     def __post_init__(self) -> None:
         for name, size in self.at.items():
@@ -51,23 +56,35 @@ def check(
     require_stated: bool = False,
     rlimit: int | None = None,
     timeout: float | None = None,
+    recheck: bool = False,
+    emit_smt2: str | os.PathLike[str] | None = None,
 ) -> Report:
     """Check a spec, a file, or every `.place` file below a folder.
 
     `source` is a path, or the text of a spec: a string is text when it spans several lines, or names
-    no file and has more than one word. What is wrong with the input is in the report, as findings;
+    no file and has more than one word. `recheck` asks a second solver, `emit_smt2` is a folder to write
+    every question into (docs/recheck.md). What is wrong with the input is in the report, as findings;
     ValueError is raised only for options that make no sense.
     """
-    settings = Settings(dict(at or {}), require_stated, rlimit, timeout)
+    folder = None if emit_smt2 is None else os.fspath(emit_smt2)
+    settings = Settings(dict(at or {}), require_stated, rlimit, timeout, recheck=recheck, emit_smt2=folder)
     path = os.fspath(source)
     if isinstance(source, str) and _is_text(source):
-        return Report((check_text(source, TEXT, settings),))
+        from placelogic.evidence import gather
+
+        return Report(tuple(gather(lambda inner: [check_text(source, TEXT, inner)], settings)))
     return Report(tuple(check_files(find([path]), settings)))
 
 
 def check_files(found: Sequence[Found], settings: Settings) -> Iterator[FileReport]:
     """One report per file, as they are done. Libraries alone are nothing to check, which is no pass:
-    then an error comes last."""
+    then an error comes last; so does evidence that cannot be written."""
+    from placelogic.evidence import gather
+
+    return gather(lambda inner: _check_each(found, inner), settings)
+
+
+def _check_each(found: Sequence[Found], settings: Settings) -> Iterator[FileReport]:
     specs = False
     for one in found:
         report = check_found(one, settings)
@@ -209,6 +226,7 @@ class _Place:
 
 def _check_spec(spec: ElaboratedSpec, place: _Place, settings: Settings) -> SpecReport:
     from placelogic.expectations import settle
+    from placelogic.program.open import open_sizes
 
     try:
         program = complete(spec)
@@ -224,6 +242,8 @@ def _check_spec(spec: ElaboratedSpec, place: _Place, settings: Settings) -> Spec
 def _prove(program: Program, settings: Settings) -> SpecReport:
     from placelogic.prove import prove
 
+    if settings.evidence is not None:
+        return settings.evidence.prove(program, _options(settings))
     return prove(program, _options(settings))
 
 
@@ -246,25 +266,6 @@ def _nothing_stated(place: Span) -> Finding:
         place,
         help="say what your code does with `sync`, `scale`, `step` or `clip`; `placelogic show` prints what is derived",
     )
-
-
-def open_sizes(program: Program) -> tuple[str, ...]:
-    """Axes without a size, then the open counts that micro-batches and axis sizes are made of."""
-    from placelogic.program.expr import names
-
-    values = {let.name: let.value for let in program.lets}
-    pending = [atom.size for atom in program.mesh.atoms if atom.size is not None] + [program.work.microbatches]
-    axes = [atom.name for atom in program.mesh.atoms if atom.size is None]
-    seen: set[str] = set()
-    while pending:
-        for name in names(pending.pop()):
-            if name.name not in seen:
-                seen.add(name.name)
-                value = values.get(name.name)
-                if value is not None:
-                    pending.append(value)
-    counts = [let.name for let in program.lets if let.value is None and let.name in seen]
-    return tuple(dict.fromkeys([*axes, *counts]))
 
 
 def failed(path: str, text: str, error: Exception) -> FileReport:

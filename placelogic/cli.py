@@ -71,6 +71,8 @@ _at = click.option(
 @click.option(
     "--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Wall clock for one query."
 )
+@click.option("--recheck", is_flag=True, help="Let cvc5 decide every question again; it must agree with z3.")
+@click.option("--emit-smt2", metavar="DIR", help="Write every question into DIR, to be decided without placelogic.")
 @click.option("-q", "--quiet", is_flag=True, help="Print only what fails.")
 def check(files: tuple[str, ...], form: str, quiet: bool, **settings: Any) -> int:
     """Prove specs right on every mesh they allow, or show the smallest mesh where they are wrong.

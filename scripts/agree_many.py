@@ -1,6 +1,6 @@
 """Compares proof and simulation on thousands of random specs; exits 1 when they disagree on any.
 
-    python scripts/agree_many.py --count 20000 --seed 0 --jobs 2 --save disagreements
+python scripts/agree_many.py --count 20000 --seed 0 --jobs 2 --save disagreements
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tests.property.agree import MAX_DEVICES, judge  # noqa: E402
-from tests.property.generate import generate  # noqa: E402
-from tests.property.many import Result, results  # noqa: E402
-from tests.property.shrink import shrink  # noqa: E402
+from tests.property.agree import MAX_DEVICES, judge
+from tests.property.generate import generate
+from tests.property.many import Result, results
+from tests.property.shrink import shrink
+
 
 def still_disagrees(text: str) -> bool:
     """For the shrinker: the same kind of disagreement, on few meshes to be quick."""
@@ -53,7 +54,10 @@ def main() -> int:
             _tell(result, options.save, options.shrink)
         if time.monotonic() - shown > 20:
             shown = time.monotonic()
-            print(f"{done}/{options.count} in {shown - start:.0f} s: {dict(verdicts)}, {disagreements} disagree", flush=True)
+            print(
+                f"{done}/{options.count} in {shown - start:.0f} s: {dict(verdicts)}, {disagreements} disagree",
+                flush=True,
+            )
     taken = time.monotonic() - start
     shares = ", ".join(f"{count} {verdict} ({count / options.count:.0%})" for verdict, count in verdicts.most_common())
     print(f"{options.count} specs, {meshes} meshes simulated, {taken:.0f} s: {shares}")

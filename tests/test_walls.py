@@ -75,6 +75,13 @@ def test_walls(path: Path) -> None:
             assert not within(module, other), f"{room}/ must not know {other}"
 
 
+@pytest.mark.parametrize(("library", "home"), [("z3", "prove/solver.py"), ("cvc5", "prove/second.py")])
+def test_each_solver_is_asked_in_one_place(library: str, home: str) -> None:
+    """So that none can lean on the other, and cvc5 can be missing."""
+    users = [path for path in MODULES if any(within(module, library) for module in imports(path))]
+    assert users == [PACKAGE / home]
+
+
 def test_modules_are_short() -> None:
     long = {
         str(path.relative_to(PACKAGE)) for path in MODULES if len(path.read_text(encoding="utf-8").split("\n")) > 300

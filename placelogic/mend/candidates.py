@@ -68,8 +68,10 @@ def candidates(place: Place) -> Iterator[Edit]:
                     rest = tuple(other for other in node.axes if other != axis)
                     yield replace(node.span, statement_text(_with(node, axes=rest)))
             yield delete(source, node.span)
-        case ast.ScaleStmt() | ast.FeedStmt() | ast.RandomStmt():
+        case ast.ScaleStmt() | ast.RandomStmt():
             yield delete(source, node.span)
+        case ast.FeedStmt():
+            return  # what the loader does is a fact: the loader has to change, not the spec
         case ast.LossStmt():
             yield replace(node.span, statement_text(_with(node, scope="global", axes=(), microbatches=False)))
             yield replace(node.span, statement_text(_with(node, scope="local", axes=(), microbatches=False)))

@@ -31,7 +31,10 @@ def offset(source: str, line: int, column: int) -> int:
 
 
 def replace(span: Span, text: str) -> Edit:
-    return Edit(span, text, f"write `{_short(text)}` in line {span.line}")
+    """Several lines are told as they are to be written; one line in place."""
+    if "\n" in text:
+        return Edit(span, text, f"from line {span.line} on write\n{text}")
+    return Edit(span, text, f"write `{text}` in line {span.line}")
 
 
 def delete(source: str, span: Span) -> Edit:
@@ -60,7 +63,7 @@ def before(source: str, span: Span, text: str) -> Edit:
 def after(source: str, span: Span, text: str) -> Edit:
     """A line of its own after the statement."""
     place = Span(span.path, span.end_line, span.end_column, span.end_line, span.end_column)
-    return Edit(place, f"\n{_indent(source, span)}{text}", f"write `{_short(text)}` after line {span.end_line}")
+    return Edit(place, f"\n{_indent(source, span)}{text}", f"write `{text}` after line {span.end_line}")
 
 
 def _indent(source: str, span: Span) -> str:

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from placelogic.program.expr import TOKENS
-from placelogic.program.program import Program, Weights
+from placelogic.program.program import Program, Reduce, Update, Weights, flat
+from placelogic.prove.factor import inverse, named_factor
 from placelogic.prove.formula import holds
-from placelogic.prove.ratio import ZERO, Poly
-from placelogic.prove.sizes import MICROBATCHES, PER_ITEM, Sizes
+from placelogic.prove.ratio import ZERO
+from placelogic.prove.sizes import Sizes
 from placelogic.prove.table import Table, fault_of, rows_of, tabulate
 from placelogic.prove.values import TURN, Term, members
 from placelogic.report.diagnostic import DeviceRow
@@ -126,16 +126,7 @@ def blame(
             rows,
         )
     if left:
-        axes = ", ".join(left)
-        return Blame(
-            "GI01",
-            tuple(left),
-            f"{what} is never summed over {axes}: contributions are missing",
-            f"along {axes} each device has only its own share",
-            f"sum or average it over {axes}",
-            fault,
-            rows,
-        )
+        return _left(program, weights, tuple(left), what, fault, rows)
     rooted = tuple(
         axis
         for axis in table.axes
@@ -165,6 +156,53 @@ def blame(
     )
 
 
+def _left(
+    program: Program,
+    weights: Weights,
+    left: tuple[str, ...],
+    what: str,
+    fault: Literal["wrong", "scale", "nonuniform"],
+    rows: tuple[DeviceRow, ...],
+) -> Blame:
+    """Shares that were not added up before they were used; a sum that comes too late, or into
+    another buffer than the update reads, is told as that."""
+    axes = ", ".join(left)
+    step = program.step(weights.name)
+    ops = list(flat(step.ops)) if step is not None else []
+    update = next((index for index, op in enumerate(ops) if isinstance(op, Update)), len(ops))
+    summing = [(index, op) for index, op in enumerate(ops) if isinstance(op, Reduce) and set(op.axes) & set(left)]
+    if any(index > update for index, _ in summing):
+        return Blame(
+            "GI05",
+            left,
+            f"{what} is used before it is summed over {axes}",
+            "comes after the update",
+            f"reduce over {axes} before `clip` and `update`",
+            fault,
+            rows,
+        )
+    read = ops[update].buffer if update < len(ops) else None  # type: ignore[union-attr]
+    other = next((op.buffer for _, op in summing if op.buffer != read), None)
+    hint = (
+        f": `{other}` is summed, `{read or 'the unnamed buffer'}` is read"
+        if other is not None
+        else ": contributions are missing"
+    )
+    # What meets as parts of one result, or of one tied weight, adds up; shares of the work may be averaged.
+    parts = all(program.facts[weights.name][axis].part in ("activation", "use") for axis in left)
+    return Blame(
+        "GI01",
+        left,
+        f"{what} is never summed over {axes}{hint}",
+        f"along {axes} each device has only its own share",
+        f"sum it over {axes}"
+        if parts
+        else f"sum it over {axes}, or average where the loss divides by each share's own tokens",
+        fault,
+        rows,
+    )
+
+
 def _constant(
     sizes: Sizes,
     terms: tuple[Term, ...],
@@ -188,50 +226,17 @@ def _constant(
             "scale",
             rows,
         )
-    name = _named_factor(terms, sizes)
+    name = named_factor(terms, sizes)
     involved = {variable for t in terms for poly in (t.scale.num, t.scale.den) for m, _ in poly for variable, _ in m}
     return Blame(
         "GI03",
         tuple(axis for axis in sizes.axis_names if axis in involved),
         f"{what} is wrong by the constant factor {name or factor}",
         f"every contribution is multiplied by {factor} at this mesh",
-        "divide by what the loss did not divide by, or drop a division",
+        f"multiply by {inverse(terms, sizes, factor)}, or drop or change the factor that is wrong",
         "scale",
         rows,
     )
-
-
-def _named_factor(terms: tuple[Term, ...], sizes: Sizes) -> str | None:
-    """The factor in sizes (`ep`, `1/M`), where one term says it all."""
-    scales = {t.scale for t in terms}
-    if len(scales) != 1:
-        return None
-    scale = scales.pop()
-    if not scale.monomial or scale.constant is not None:
-        return None
-
-    num, den = _side(scale.num, sizes), _side(scale.den, sizes)
-    return num if den == "1" else f"{num}/{den}" if "*" not in den else f"{num}/({den})"
-
-
-def _side(poly: Poly, sizes: Sizes) -> str:
-    """One monomial in the user's names: the tokens of an item times all items are `tokens`."""
-    monomial, coefficient = poly[0]
-    powers = dict(monomial)
-    (everything, count), *_ = sizes.values[TOKENS].num
-    factors = []
-    while PER_ITEM in powers and coefficient % count == 0 and all(powers.get(n, 0) >= p for n, p in everything):
-        factors.append(TOKENS)
-        coefficient //= count
-        for name, power in everything:
-            powers[name] -= power
-    words = {PER_ITEM: "tokens per item", MICROBATCHES: "microbatches"}
-    for name, power in powers.items():
-        shown = words.get(name) or (f"holders along {name[5:]}" if name.startswith("ends.") else name)
-        factors += [shown] * power
-    if coefficient != 1 or not factors:
-        factors.insert(0, str(coefficient))
-    return "*".join(factors)
 
 
 def live(term: Term, sizes: Sizes, env: Mapping[str, int]) -> bool:

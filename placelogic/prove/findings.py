@@ -57,6 +57,11 @@ def finding(
                 found.help,
                 found.fault,
             )
+    elif code == "SC01" and obligation.weights is not None:
+        step = program.step(obligation.weights)
+        if step is not None and obligation.read is not None:
+            span = place(program, step, obligation.read, "GI01", axes, mesh)
+        rows = _shown_rows(obligation, mesh)
     elif code == "GI04":
         rows = _uneven_rows(program, sizes, obligation, full)
         quantities |= {f"tokens of {group}": count for group, count in _uneven_counts(sizes, obligation, full)}

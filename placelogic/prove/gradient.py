@@ -108,7 +108,7 @@ def _uneven(program: Program, weights: Weights, sizes: Sizes, stated: bool) -> I
             stated=stated,
             message="tokens are uneven, so a mean of means weighs the tokens of small shares more",
             label="divides by the tokens of one share only",
-            help="say `loss mean global`, or `tokens even` if every share has as many tokens",
+            help="say `loss mean global` and sum instead of averaging, or `tokens even` if all shares have as many tokens",
             fault="wrong",
         )
 
@@ -150,11 +150,11 @@ def clip_obligations(
     if clip is None:
         return
     where = _where(step, weights)
-    reads = [read for read in trace.reads if read.what == "clip"]
-    updates = [read for read in trace.reads if read.what == "update"]
+    last_update = max((read.order for read in trace.reads if read.what == "update"), default=None)
+    # A clip that comes after the last update finds nobody to read what it does.
+    late = [r for r in trace.reads if r.what == "clip" and last_update is not None and r.order > last_update]
+    reads = [read for read in trace.reads if read.what == "clip" and read not in late]
     times = _total(reads)
-    first_update = min((read.order for read in updates), default=None)
-    late = [read for read in reads if first_update is not None and read.order > first_update]
 
     def make(name: str, violation: Formula, message: str, label: str, help: str, **more: object) -> Obligation:
         fields = dict(axes=(), span=where, stated=stated, fault="wrong", values=None, shown=None) | more
@@ -171,7 +171,7 @@ def clip_obligations(
 
     yield make(
         "clipping once",
-        TRUE if late else test("distinct", times, ONE),
+        test("distinct", times, ONE),
         f"`{weights.name}` is not clipped exactly once before its update, as the other weights are",
         "this step does not clip once",
         "write `clip` once in this step, after the reductions and before `update`",

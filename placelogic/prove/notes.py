@@ -15,8 +15,9 @@ from placelogic.report.diagnostic import Finding
 
 
 def notes(
-    program: Program, sizes: Sizes, solver: Solver, traces: Mapping[str, Trace], stated: int
+    program: Program, sizes: Sizes, solver: Solver, traces: Mapping[str, Trace], stated: int, right: bool
 ) -> Iterator[Finding]:
+    """`right`: the spec is proved; only then is it worth saying what it costs."""
     yield from _unexercised(program, sizes, solver)
     if stated == 0:
         yield Finding(
@@ -26,7 +27,8 @@ def notes(
             program.span,
             help="state what your code does with `sync`, `scale`, `step`, `init` or `clip { ... }`",
         )
-    yield from _every_microbatch(program)
+    if right:
+        yield from _every_microbatch(program)
     yield from _dead(program, traces, sizes)
 
 

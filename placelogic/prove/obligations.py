@@ -31,7 +31,7 @@ class Obligation:
 
     `message`: one sentence, `label`: what stands under the caret, `help`: the way forward.
     `stated`: it concerns an operation that a person stated. `values`: for coefficients.
-    `shown`: what device `{i}` along the first axis has, and what a single device has, for the table
+    `read`: the point it is about, where it is one. `shown`: what device `{i}` along the first axis has, and what a single device has, for the table
     of a counterexample that is not about coefficients. `warning`: tells of a habit, decides nothing."""
 
     name: str
@@ -47,4 +47,5 @@ class Obligation:
     fault: Literal["wrong", "scale", "nonuniform"] | None = "wrong"
     values: Values | None = None
     shown: tuple[str, str] | None = None
+    read: Read | None = None
     warning: bool = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from placelogic.program.program import Accumulate, Program, Reduce, Scale, ScaleLoss, Step, flat
+from placelogic.program.program import Accumulate, Program, Reduce, Scale, ScaleLoss, Step, Update, flat
 from placelogic.prove.values import Read
 from placelogic.source import Span
 
@@ -19,6 +19,14 @@ def _candidates(
     program: Program, step: Step, read: Read, code: str, axes: tuple[str, ...], several: set[str]
 ) -> Iterator[Span]:
     ops = [op for op in flat(step.ops) if op.origin.stated]
+    if code == "GI03":  # tokens counted over an axis that splits none
+        odd = set(axes) - set(program.work.split_axes)
+        yield from (loss.span for loss in program.work.losses if odd & set(loss.over) and loss.span.line)
+    if code == "GI05" and axes:  # a sum that comes too late
+        after = [*flat(step.ops)]
+        start = next((index for index, op in enumerate(after) if isinstance(op, Update)), len(after))
+        late = (op for op in after[start:] if isinstance(op, Reduce) and op.origin.stated)
+        yield from (op.origin.span for op in late if set(op.axes) & set(axes))
     if code == "GI02":  # of several sums the first may have been right
         yield from (
             op.origin.span

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from placelogic.problem import Problem, SpecError
-from placelogic.program.program import BroadcastParams, Origin, Program, flat
+from placelogic.program.program import Program
+from placelogic.prove.arithmetic import check_arithmetic
 from placelogic.prove.collect import Collected, collect
 from placelogic.prove.confirm import Confirmation, complete, confirmer
 from placelogic.prove.findings import arrange, finding
-from placelogic.prove.formula import FALSE, Formula, either, test
+from placelogic.prove.formula import FALSE, TRUE, Formula, either
 from placelogic.prove.notes import notes
 from placelogic.prove.obligations import Obligation
-from placelogic.prove.ratio import ONE, TooLarge, const
+from placelogic.prove.queries import Basis, Premises, Question
+from placelogic.prove.ratio import TooLarge
 from placelogic.prove.sizes import Sizes, sizes_of
 from placelogic.prove.smallest import Found, GaveUp, smallest
-from placelogic.prove.solver import RLIMIT, TIMEOUT_S, Limits, Named, Solver
-from placelogic.prove.start import ambiguous_streams
-from placelogic.prove.values import members
+from placelogic.prove.solver import RLIMIT, TIMEOUT_S, Limits, Named, Solver, Status
 from placelogic.report.diagnostic import Finding, Obligations, SpecReport
 
 ADDITIVE = "each loss term is a sum over work items"
@@ -35,44 +35,60 @@ class Options:
     timeout_s: float = TIMEOUT_S
 
 
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A report, and what it rests on."""
+
+    report: SpecReport
+    basis: Basis = field(default_factory=Basis)
+
+
 def prove(program: Program, options: Options = Options()) -> SpecReport:
     """The report on a complete program (every trained group has its step).
 
     Raises SpecError where arithmetic has no meaning at some allowed size, or is too large."""
+    return decide(program, options).report
+
+
+def decide(program: Program, options: Options = Options()) -> Decision:
+    """The report, and every question that it rests on with z3's answer. Without `explain`, one that
+    is not proved has no questions about obligations. Raises SpecError as `prove` does."""
     try:
-        return _prove(program, options)
+        return _decision(program, options)
     except TooLarge:
         message = "the factors of this step multiply out to more than can be handled"
         raise SpecError(Problem("PL406", message, program.span, "use fewer of them, or fix sizes with --at")) from None
 
 
-def _prove(program: Program, options: Options) -> SpecReport:
+def _decision(program: Program, options: Options) -> Decision:
     sizes, named = sizes_of(program)
     printed = _assumptions(program, named)
     trained = [weights for weights in program.weights if not weights.frozen]
     if not trained:
-        return _vacuous(program, printed, "nothing is trained: every weight group is frozen")
+        return Decision(_vacuous(program, printed, "nothing is trained: every weight group is frozen"))
     collected = collect(program, sizes)
-    solver = Solver(sizes.background, named, Limits(options.rlimit, options.timeout_s))
+    premises = Premises(tuple(fact for fact in sizes.background if fact != TRUE), named)
+    solver = Solver(premises.facts, named, Limits(options.rlimit, options.timeout_s))
     possible = solver.check()
+    basis = Basis(premises, (Question("assumptions", "some mesh is allowed", TRUE, possible.status),))
     if possible.status == "unsat":
         clash = ", ".join(f"`{name}`" for name in possible.core)
-        return _vacuous(
-            program,
-            printed,
-            f"no mesh at all satisfies the assumptions {clash}" if clash else "no mesh at all is allowed",
-        )
+        message = f"no mesh at all satisfies the assumptions {clash}" if clash else "no mesh at all is allowed"
+        return Decision(_vacuous(program, printed, message), basis)
     if possible.status == "unknown":
-        return _gave_up(program, printed, f"whether any mesh satisfies the assumptions: {possible.reason}")
-    doubtful = _check_divisors(program, sizes, solver)
+        message = f"whether any mesh satisfies the assumptions: {possible.reason}"
+        return Decision(_gave_up(program, printed, message), basis)
+    asked, doubtful = check_arithmetic(program, sizes, solver)
+    basis = Basis(premises, (*basis.questions, *asked))
     if doubtful is not None:
-        return _gave_up(program, printed, doubtful)
-    return _decide(program, sizes, solver, collected, printed, options.explain)
+        return Decision(_gave_up(program, printed, doubtful), basis)
+    report, asked = _decide(program, sizes, solver, collected, printed, options.explain)
+    return Decision(report, Basis(premises, (*basis.questions, *asked)))
 
 
 def _decide(
     program: Program, sizes: Sizes, solver: Solver, collected: Collected, printed: tuple[str, ...], explain: bool
-) -> SpecReport:
+) -> tuple[SpecReport, tuple[Question, ...]]:
     obligations = collected.obligations
     pending = [one for one in obligations if one.violation != FALSE]
     together = solver.check(either(*(one.violation for one in pending)))
@@ -80,9 +96,9 @@ def _decide(
     refuted = undecided = 0
     used = set(together.core)
     if together.status != "unsat" and not explain:
-        return SpecReport(program.name, "refuted" if together.status == "sat" else "undecided", printed)
+        return SpecReport(program.name, "refuted" if together.status == "sat" else "undecided", printed), ()
+    results: dict[tuple[Formula, str | None], Found | GaveUp | None] = {}
     if together.status != "unsat":
-        results: dict[tuple[Formula, str | None], Found | GaveUp | None] = {}
         for one in pending:
             key = (one.violation, one.weights)
             if key not in results:
@@ -102,9 +118,9 @@ def _decide(
                     findings.append(_unknown(one, reason))
     stated = sum(one.stated for one in obligations)
     counts = Obligations(len(obligations) - refuted - undecided, refuted, undecided, stated)
-    told = [*arrange(findings), *notes(program, sizes, solver, collected.traces, stated)]
     verdict = "refuted" if refuted else "undecided" if undecided else "proved"
-    return SpecReport(
+    told = [*arrange(findings), *notes(program, sizes, solver, collected.traces, stated, verdict == "proved")]
+    report = SpecReport(
         name=program.name,
         verdict=verdict,
         assumptions=printed,
@@ -112,6 +128,13 @@ def _decide(
         obligations=counts,
         findings=tuple(told),
     )
+    return report, tuple(_question(one, results.get((one.violation, one.weights))) for one in obligations)
+
+
+def _question(one: Obligation, result: Found | GaveUp | None) -> Question:
+    """The obligation as it was put to the solver; no result: its violation cannot hold."""
+    status: Status = "unsat" if result is None else "sat" if isinstance(result, Found) else "unknown"
+    return Question("obligation", one.name, one.violation, status, one.code, one.weights)
 
 
 def _search(program: Program, sizes: Sizes, solver: Solver, one: Obligation) -> Found | GaveUp | None:
@@ -180,58 +203,3 @@ def _unconfirmed(one: Obligation, env: Mapping[str, int], confirmation: Confirma
         axes=one.axes,
         help="this is a bug in placelogic: please report it with this file",
     )
-
-
-# --- arithmetic that must make sense --------------------------------------------------------
-
-
-def _check_divisors(program: Program, sizes: Sizes, solver: Solver) -> str | None:
-    """Raises SpecError where a divisor can be zero, or a broadcast has no root, at an allowed size.
-    Returns what the solver could not tell, if anything."""
-    problems = []
-    doubtful = None
-    for divisor in sizes.divisors:
-        answer = solver.check(test("=", divisor.value), model=True)
-        if answer.status == "sat":
-            model = complete(sizes, answer.model or {})
-            where = ", ".join(f"{name} = {value}" for name, value in model.items() if "." not in name)
-            problems.append(
-                Problem(
-                    "PL401",
-                    f"`{divisor.text}` can be zero (at {where}), and something is divided by it",
-                    divisor.span,
-                    "rule that out with `assume`, or divide by something else",
-                )
-            )
-        elif answer.status == "unknown":
-            doubtful = f"whether `{divisor.text}` can be zero, and something is divided by it: {answer.reason}"
-    problems += _missing_roots(program, sizes, solver)
-    problems += ambiguous_streams(program)
-    if problems:
-        raise SpecError(*problems)
-    return doubtful
-
-
-def _missing_roots(program: Program, sizes: Sizes, solver: Solver) -> Iterable[Problem]:
-    broadcasts: list[tuple[str, tuple[str, ...], int, Origin]] = []
-    for weights in program.weights:
-        broadcasts += [(weights.name, op.axes, op.root, op.origin) for op in weights.init if op.kind == "broadcast"]
-    for step in program.steps:
-        broadcasts += [
-            (step.weights, op.axes, op.root, op.origin) for op in flat(step.ops) if isinstance(op, BroadcastParams)
-        ]
-    seen = set()
-    for name, axes, root, origin in broadcasts:
-        size = ONE
-        for axis in axes:
-            size = size * members(program.group(name), sizes, axis)
-        if (origin.span, size) in seen or solver.check(test("<=", size, const(root))).status == "unsat":
-            continue
-        seen.add((origin.span, size))
-        label = program.mesh.label(axes)
-        yield Problem(
-            "PL404",
-            f"device {root} of {label} does not exist at every allowed size",
-            origin.span,
-            f"broadcast from 0, or `assume {label} > {root}`",
-        )

@@ -12,7 +12,6 @@ from placelogic.program.program import (
     BroadcastParams,
     FetchParams,
     GatherParams,
-    Layout,
     Program,
     Refresh,
     Step,
@@ -22,7 +21,7 @@ from placelogic.prove.formula import FALSE, TRUE, Formula, at_least, both, eithe
 from placelogic.prove.obligations import Obligation
 from placelogic.prove.sizes import Sizes
 from placelogic.prove.state import Shards, partial
-from placelogic.prove.values import Trace, members
+from placelogic.prove.values import Publish, Trace, members
 from placelogic.source import Span
 
 
@@ -33,7 +32,6 @@ def publication_obligations(
     updated = max((read.order for read in trace.reads if read.what == "update"), default=None)
     if updated is None:
         return
-    after = [publish for publish in trace.publishes if publish.order > updated]
     update = next(read for read in trace.reads if read.what == "update" and read.order == updated)
     where = update.origin.span if step.stated else weights.span
     layout = weights.params
@@ -64,31 +62,10 @@ def publication_obligations(
             shown=shown,
         )
 
-    unrefreshed: Formula = TRUE if weights.master else FALSE
-    unfetched: Formula = TRUE if layout.host is not None or weights.optimizer_state.host is not None else FALSE
-    stale: dict[str, Formula] = {}
-    for axis in program.mesh.axes:
-        stale[axis] = _stale(weights, sizes, cuts, axis, layout)
-    spans = {axis: where for axis in stale}
-    for publish in after:
-        match publish.op:
-            case Refresh():
-                unrefreshed = both(unrefreshed, negate(publish.when))
-                unfetched = TRUE if unfetched != FALSE or _host(weights) else FALSE
-                stale = {axis: _stale(weights, sizes, cuts, axis, layout) for axis in stale}
-            case FetchParams():
-                unfetched = both(unfetched, either(negate(publish.when), unrefreshed))
-            case GatherParams(axes=axes):
-                for axis in axes:
-                    if layout.cut(axis) is None:
-                        waits = either(negate(publish.when), unrefreshed, unfetched)
-                        stale[axis] = both(stale[axis], waits)
-            case BroadcastParams(axes=axes, origin=origin):
-                for axis in axes:
-                    if layout.cut(axis) is not None or stale[axis] != FALSE:
-                        several = at_least(members(weights, sizes, axis), 2)
-                        stale[axis] = either(stale[axis], both(publish.when, several))
-                        spans[axis] = origin.span
+    copies = _Copies(weights, sizes, cuts)
+    for publish in trace.publishes:
+        copies.move(publish, publish.order > updated)
+    unrefreshed, unfetched = copies.unrefreshed, copies.unfetched
     if weights.master:
         yield make(
             "compute copy refreshed from the master",
@@ -99,7 +76,7 @@ def publication_obligations(
             "write `refresh params from master` after `update`",
             where,
         )
-    if unfetched != FALSE or _host(weights):
+    if copies.hosted:
         yield make(
             "device copy fetched from the host",
             (),
@@ -110,27 +87,97 @@ def publication_obligations(
             where,
         )
     for axis in program.mesh.axes:
-        if not cuts[axis] and stale[axis] == FALSE:
+        violation = copies.wrong(axis)
+        if not cuts[axis] and violation == FALSE:
             continue
+        broadcast = copies.overwritten.get(axis)
         yield make(
             f"new parameters reach every copy over {axis}",
             (axis,),
-            stale[axis],
+            violation,
             f"each device updates only its shard of `{weights.name}`, and the others along {axis} "
-            "keep the old parameters",
-            "updated shards are not published",
-            f"write `gather params over {axis}` at the end of the step",
-            spans[axis],
+            "keep the old parameters"
+            if broadcast is None
+            else f"the broadcast over {axis} overwrites what other devices along {axis} hold of `{weights.name}`",
+            "updated shards are not published" if broadcast is None else "only the root's shard is left",
+            f"write `gather params over {axis}` at the end of the step"
+            if broadcast is None
+            else f"leave the broadcast out; `gather params over {axis}` publishes shards",
+            where if broadcast is None else broadcast,
             ("new shard {i}, old parameters elsewhere", "new parameters"),
         )
 
 
-def _host(weights: Weights) -> bool:
-    return weights.params.host is not None or weights.optimizer_state.host is not None
+class _Copies:
+    """Which copies of the parameters are not the new ones, as sizes, while they are moved.
 
+    Per axis: `stale` where only owners have the new values yet; `lost` where a broadcast has
+    overwritten what an owner had, until it is written again; `ruined` where nobody writes it again."""
 
-def _stale(weights: Weights, sizes: Sizes, cuts: Shards, axis: str, layout: Layout) -> Formula:
-    """Where only owners update (or, after a refresh, have the new master), the others are stale."""
-    if layout.cut(axis) is not None:
-        return FALSE
-    return both(at_least(members(weights, sizes, axis), 2), partial(cuts[axis]))
+    def __init__(self, weights: Weights, sizes: Sizes, cuts: Shards) -> None:
+        self.weights, self.sizes, self.cuts = weights, sizes, cuts
+        self.hosted = weights.params.host is not None or weights.optimizer_state.host is not None
+        self.unrefreshed: Formula = TRUE if weights.master else FALSE
+        self.unfetched: Formula = TRUE if self.hosted else FALSE
+        self.stale = {axis: self._owners_only(axis) for axis in cuts}
+        self.lost: dict[str, Formula] = dict.fromkeys(cuts, FALSE)
+        self.ruined: dict[str, Formula] = dict.fromkeys(cuts, FALSE)
+        self.overwritten: dict[str, Span] = {}
+
+    def wrong(self, axis: str) -> Formula:
+        return either(self.stale[axis], self.lost[axis], self.ruined[axis])
+
+    def move(self, publish: Publish, after: bool) -> None:
+        """`after`: it comes after the last update; before it all copies are those of the step before."""
+        match publish.op:
+            case Refresh() if after:
+                self.unrefreshed = both(self.unrefreshed, negate(publish.when))
+                if not self.hosted:
+                    self._written(publish.when)
+            case FetchParams() if after:
+                self.unfetched = both(self.unfetched, either(negate(publish.when), self.unrefreshed))
+                self._written(publish.when)
+            case GatherParams(axes=axes) if after:
+                waits = either(negate(publish.when), self.unrefreshed, self.unfetched)
+                for axis in axes:
+                    self.stale[axis] = both(self.stale[axis], waits)
+            case BroadcastParams(axes=axes):
+                for axis in axes:
+                    self._broadcast(publish, axis, after)
+            case _:
+                pass
+
+    def _broadcast(self, publish: Publish, axis: str, after: bool) -> None:
+        """Over copies it changes nothing; over shards, or while only owners are new, it overwrites."""
+        several = at_least(members(self.weights, self.sizes, axis), 2)
+        if self.weights.params.cut(axis) is not None:
+            hit = both(publish.when, several)
+            # A forward pass, or an update of these very copies, computes with the wrong values.
+            kept = self.weights.master or self.hosted
+            lasting = both(hit, publish.used) if after or kept else hit
+            self.ruined[axis] = either(self.ruined[axis], lasting)
+        elif after:
+            arrived = both(negate(self.unrefreshed), negate(self.unfetched))
+            hit = both(publish.when, several, self.stale[axis], arrived)
+        else:
+            return
+        self.lost[axis] = either(self.lost[axis], hit)
+        if hit != FALSE:
+            self.overwritten.setdefault(axis, publish.op.origin.span)
+
+    def _written(self, when: Formula) -> None:
+        """Every device's compute copy takes what lies where it is updated: its shard, or all of it."""
+        for axis in self.cuts:
+            if self.weights.params.cut(axis) is None:
+                again = self.lost[axis]
+                if self.weights.optimizer_state.cut(axis) is None:
+                    again = self._owners_only(axis)
+                    self.stale[axis] = both(self.stale[axis], negate(when))
+                self.stale[axis] = either(self.stale[axis], both(again, when))
+            self.lost[axis] = both(self.lost[axis], negate(when))
+
+    def _owners_only(self, axis: str) -> Formula:
+        """Where only owners update (or have the new master), the others are stale."""
+        if self.weights.params.cut(axis) is not None:
+            return FALSE
+        return both(at_least(members(self.weights, self.sizes, axis), 2), partial(self.cuts[axis]))

@@ -26,7 +26,7 @@ from placelogic.program.program import (
     Update,
     flat,
 )
-from placelogic.prove.formula import TRUE, Formula, at_least, both, negate, test
+from placelogic.prove.formula import FALSE, TRUE, Formula, at_least, both, either, negate, test
 from placelogic.prove.ratio import ONE, Ratio, const, var
 from placelogic.prove.sizes import Sizes
 from placelogic.prove.transfer import Group
@@ -49,10 +49,12 @@ from placelogic.prove.values import (
 
 @dataclass(frozen=True, slots=True)
 class _Reached:
-    """`read`: the sizes at which a value read here is what was computed; `ran`: at which it runs at all."""
+    """`read`: the sizes at which a value read here is what was computed; `ran`: at which it runs at
+    all; `followed`: at which another micro-batch comes after it."""
 
     read: Formula
     ran: Formula
+    followed: Formula = FALSE
 
 
 _ALWAYS = _Reached(TRUE, TRUE)
@@ -84,12 +86,12 @@ class Run:
         m, count = var(TURN), self.group.sizes.microbatches
         match loop.subset:
             case "first":
-                return self._once(loop, before, test("=", m, ONE), TRUE)
+                return self._once(loop, before, ONE, TRUE)
             case "last":
-                return self._once(loop, before, test("=", m, count), TRUE)
+                return self._once(loop, before, count, TRUE)
             case "index":
                 i = const(loop.index or 0)
-                return self._once(loop, before, test("=", m, i), test(">=", count, i))
+                return self._once(loop, before, i, test(">=", count, i))
             case "each":
                 return self._many(loop, before, m, count, count, TRUE)
             case "but_first":
@@ -99,10 +101,12 @@ class Run:
             case _:
                 assert_never(loop.subset)
 
-    def _once(self, loop: Loop, before: Buffers, turn: Formula, reached: Formula) -> Buffers:
-        """A subset of one micro-batch, or of none where it is not `reached`."""
+    def _once(self, loop: Loop, before: Buffers, turn: Ratio, reached: Formula) -> Buffers:
+        """A subset of the micro-batch number `turn`, or of none where it is not `reached`."""
         times = ONE if reached == TRUE else _indicator(reached, self.group.sizes, loop)
-        after = self._body(loop, before, self.group.fresh(turn), _Reached(reached, reached), times)
+        fresh = self.group.fresh(test("=", var(TURN), turn))
+        followed = test("<", turn, self.group.sizes.microbatches)
+        after = self._body(loop, before, fresh, _Reached(reached, reached, followed), times)
         return after if reached == TRUE else join(guard(after, reached), guard(before, negate(reached)))
 
     def _many(self, loop: Loop, before: Buffers, m: Ratio, last: Ratio, turns: Ratio, subset: Formula) -> Buffers:
@@ -110,12 +114,13 @@ class Run:
 
         After the loop the fresh part of turn `last` has had A applied once (inside G), the one
         before once more, and so on: right for every M only where once more changes nothing."""
+        once, many = test("=", turns, ONE), test(">=", turns, const(2))
+        followed = either(many, both(test(">=", turns, ONE), test("<", last, self.group.sizes.microbatches)))
         if _only_adds(loop):
             runs = test(">=", turns, ONE)
-            return self._body(loop, before, self.group.fresh(subset), _Reached(runs, runs), turns)
-        once, many = test("=", turns, ONE), test(">=", turns, const(2))
+            return self._body(loop, before, self.group.fresh(subset), _Reached(runs, runs, followed), turns)
         # With a single turn the body runs as written; what reads inside it is valid only then.
-        reached = _Reached(once, test(">=", turns, ONE))
+        reached = _Reached(once, test(">=", turns, ONE), followed)
         single = self._body(loop, before, self.group.fresh(both(subset, once)), reached, turns)
 
         self._listening = False
@@ -223,7 +228,7 @@ class Run:
                 self._read("skip", buffers.get(self._updated_buffer(), {}), when.read, times, op.origin)
             case GatherParams() | BroadcastParams() | Refresh() | FetchParams() | OffloadGradients():
                 if self._listening:
-                    self.trace.publishes.append(Publish(op, when.ran, self._order))
+                    self.trace.publishes.append(Publish(op, when.ran, self._order, when.followed))
             case Loop() | Accumulate():
                 raise AssertionError("elaboration refuses nested loops and bare accumulates")
             case _:

@@ -15,6 +15,9 @@ TIMEOUT_S = 20.0
 """Wall clock per query, a backstop only."""
 
 
+Status = Literal["sat", "unsat", "unknown"]
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     rlimit: int = RLIMIT
@@ -25,7 +28,7 @@ class Limits:
 class Answer:
     """`model` where sat; `core` (names of assumptions) where unsat; `reason` where unknown."""
 
-    status: Literal["sat", "unsat", "unknown"]
+    status: Status
     model: Mapping[str, int] | None = None
     core: tuple[str, ...] = ()
     reason: str = ""
@@ -39,14 +42,34 @@ class Named:
     formula: Formula
 
 
-def script(named: Iterable[Named], goal: Formula) -> str:
-    """A query as a self-contained SMT-LIB 2 text: unsat means the goal never holds."""
+def script(named: Iterable[Named], goal: Formula, *, heading: Iterable[str] = (), status: Status | None = None) -> str:
+    """A query as a self-contained SMT-LIB 2 text: unsat means the goal never holds. With a `heading`
+    it is told in comments what is what; `status`: the answer to expect."""
+    named = list(named)
+    heading = list(heading)
     assertions = [*(assumption.formula for assumption in named), goal]
     names = dict.fromkeys(name for formula in assertions for name in variables(formula))
-    lines = ["(set-logic QF_NIA)"]
+    lines = [_comment(line) for line in heading]
+    lines.append("(set-logic QF_NIA)")
+    if status is not None:
+        lines.append(f"(set-info :status {status})")
     lines += [f"(declare-const {symbol(name)} Int)" for name in names]
-    lines += [f"(assert {smt(formula)})" for formula in assertions]
+    for title, formula in zip([*(assumption.name for assumption in named), "can this hold?"], assertions):
+        if heading:
+            lines.append(_comment(title))
+        lines.append(f"(assert {smt(formula)})")
     return "\n".join([*lines, "(check-sat)", ""])
+
+
+def _comment(text: str) -> str:
+    return f"; {' '.join(text.split())}"
+
+
+def version() -> str:
+    """The version of z3."""
+    import z3
+
+    return z3.get_version_string()
 
 
 class Solver:

@@ -193,6 +193,7 @@ def replica_obligations(
             message=f"copies of `{weights.name}` along {axis} apply different updates and drift apart",
             label=f"each device along {axis} updates from its own value",
             shown=("an update of its own", "one update"),
+            read=updates[-1] if updates else None,
             help=f"sum or average the gradient over {axis} before `update`",
             fault="nonuniform",
         )

@@ -77,9 +77,23 @@ class Obligations:
 
 
 @dataclass(frozen=True, slots=True)
+class Recheck:
+    """How many of the questions behind a verdict each solver decided. `agreed`: both, alike. `trivial`: none
+    was asked, as exact arithmetic leaves nothing to ask. Where they disagree there is no such count, but an
+    error."""
+
+    agreed: int = 0
+    only_z3: int = 0
+    only_cvc5: int = 0
+    undecided: int = 0
+    trivial: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class SpecReport:
     """`expected`: None without `expect` lines, else whether all were met. `open_sizes`: axes and
-    counts without a fixed size; the verdict holds for every value of them."""
+    counts without a fixed size; the verdict holds for every value of them. `recheck`: None where no
+    second solver was asked."""
 
     name: str
     verdict: Verdict
@@ -89,6 +103,7 @@ class SpecReport:
     findings: tuple[Finding, ...] = ()
     expected: bool | None = None
     open_sizes: tuple[str, ...] = ()
+    recheck: Recheck | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ Keys are never taken away or given another meaning within one form; new ones may
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Any
 
 from placelogic import __version__
@@ -51,6 +52,7 @@ def _spec(file: FileReport, spec: SpecReport) -> dict[str, Any]:
             "undecided": counts.undecided,
             "stated": counts.stated,
         },
+        "recheck": None if spec.recheck is None else asdict(spec.recheck),
         "findings": [_finding(file, finding) for finding in spec.findings],
     }
 

@@ -17,6 +17,7 @@ from placelogic.report.diagnostic import (
     FaultClass,
     FileReport,
     Finding,
+    Recheck,
     Report,
     SpecReport,
     Verdict,
@@ -131,7 +132,9 @@ def finding_lines(file: FileReport, finding: Finding, look: Look) -> list[Line]:
     if finding.fault and not finding.consequence:
         lines += _note(gutter, "class", _CLASSES[finding.fault], look)
     if finding.fix:
-        lines += _note(gutter, "fix (verified)", finding.fix, look)
+        first, *block = finding.fix.split("\n")
+        lines += _note(gutter, "fix (verified)", first, look)
+        lines += [((f"{' ' * (gutter + 5)}{visible(line)}", ""),) for line in block]
     elif finding.help:
         lines += _note(gutter, "help", finding.help, look)
     return lines
@@ -158,7 +161,21 @@ def _spec(file: FileReport, spec: SpecReport, findings: list[Finding], look: Loo
         used = [name for name in spec.assumptions_used if name in spec.assumptions]
         needed = f"; the verdict rests on {', '.join(used)}" if used and len(used) < len(spec.assumptions) else ""
         lines += _wrapped(f"assuming {', '.join(spec.assumptions)}{needed}", look, indent="  ")
+    if spec.recheck is not None:
+        lines += _wrapped(_rechecked(spec.recheck), look, indent="  ")
     return [*lines, ()] if blocks else lines
+
+
+def _rechecked(counts: Recheck) -> str:
+    parts = [
+        (counts.agreed, "agreed"),
+        (counts.only_z3, "decided by z3 only"),
+        (counts.only_cvc5, "decided by cvc5 only"),
+        (counts.undecided, "decided by neither"),
+    ]
+    told = ", ".join(f"{count} {what}" for count, what in parts if count) or "nothing was asked"
+    rest = f"; {counts.trivial} needed no solver" if counts.trivial else ""
+    return f"rechecked with cvc5: {told}{rest}"
 
 
 def _verdict(file: FileReport, spec: SpecReport, look: Look) -> list[Line]:

@@ -18,7 +18,7 @@ class Buffer:
     elements there is room for hold anything; the rest is rubbish. `alike`: axes along which
     the devices hold what all of them computed, so that each may keep only its shard."""
 
-    __slots__ = ("group", "layers", "room", "valid", "alike")
+    __slots__ = ("alike", "group", "layers", "room", "valid")
 
     def __init__(
         self,

@@ -35,7 +35,7 @@ def parameters(state: State, step: int) -> list[Difference]:
 
 
 def _arrays(state: State, step: int, what: str, arrays: list[list[int]], shapes: list[Local]) -> list[Difference]:
-    group, single = state.group, state.single
+    single = state.single
     right: dict[Local, list[int]] = {}
     found: list[Difference] = []
     for x, (local, array) in enumerate(zip(shapes, arrays)):

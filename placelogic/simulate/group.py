@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from placelogic.program.program import Axes, Layout, Weights
-from placelogic.simulate.elements import COUNT, Geometry, owners
+from placelogic.simulate.elements import COUNT, Geometry
 from placelogic.simulate.mesh import Grid
 from placelogic.simulate.outcome import GroupStop
 
@@ -35,7 +35,7 @@ class Group:
         self.split = split
         self.stop: str | None = None
         self._place_uses()
-        geometry = Geometry(weights, self._sizes, self.shifted)
+        self._geometry = geometry = Geometry(weights, self._sizes, self.shifted)
         self._rules: dict[tuple[str, tuple[tuple[int, ...], ...]], Rule] = {}
         self._locals: dict[frozenset[Rule], list[Local]] = {}
         self._groups: dict[Axes, list[list[int]]] = {}
@@ -175,7 +175,7 @@ class Group:
             else:
                 bare.append(axis)
         if bare:
-            found = owners((tuple(bare),), self._sizes, COUNT, tuple(range(COUNT)))
+            found = self._geometry.dealt(tuple(bare))
             rules += [self.rule(axis, (found[axis],)) for axis in bare]
         return rules
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from math import prod
 
-from placelogic.program.program import GatherParams, Loop, Op, Program
+from placelogic.program.program import BroadcastParams, GatherParams, Loop, Op, Program
 from placelogic.simulate import compare, events
 from placelogic.simulate.arithmetic import PRIME
 from placelogic.simulate.buffers import Buffer
@@ -123,9 +123,13 @@ class Machine:
 
     def _runner(self, group: Group, ops: tuple[Op, ...], step: int, seen: list[int], expected: list[int]) -> Runner:
         state = self.states[group.number]
+        # Parameters that move between micro-batches are read anew by the next one.
+        moving = any(isinstance(op, Loop) and any(isinstance(o, _MOVES) for o in op.body) for op in ops)
+        others = _less(seen, read_devices(group, state.theta)) if moving else seen
 
         def backward(turn: int) -> Buffer:
-            return fresh(self.model, group, turn, seen)
+            now = _less(others, [-v for v in read_devices(group, state.theta)]) if moving else seen
+            return fresh(self.model, group, turn, now)
 
         def feed(buffer: Buffer) -> None:
             self._feed(state, buffer, step, expected)
@@ -177,6 +181,13 @@ class Machine:
         if x is not None:
             message = f"({self.grid.name(x)}) sees other gradients of `{runner.state.group.name}` and may decide otherwise"
             self.differences.append(Difference(None, step, "skip", self.grid.device(x), None, message))
+
+
+_MOVES = (BroadcastParams, GatherParams)
+
+
+def _less(total: list[int], part: list[int]) -> list[int]:
+    return [(t - v) % PRIME for t, v in zip(total, part)]
 
 
 def _gathered(ops: tuple[Op, ...]) -> Iterator[str]:

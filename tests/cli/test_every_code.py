@@ -11,6 +11,7 @@ import sys
 import tempfile
 from contextlib import redirect_stdout
 from io import StringIO
+from itertools import takewhile
 from pathlib import Path
 from types import ModuleType
 
@@ -28,8 +29,8 @@ OPTIONS = {"EX02": ["--require-stated"], "UN01": ["--rlimit", "200000"]}
 EXIT = {"VA": 3, "UN": 3, "NT": 0}
 """By family; the others are refuted or not as expected, 1."""
 
-ELSEWHERE = {"PL", "UN02", "NT02"}
-"""Errors in the input; tests below."""
+ELSEWHERE = {"PL", "UN02", "NT02", "NT06"}
+"""Errors in the input; tests below; what a second solver says."""
 
 
 def spec(code: str) -> str:
@@ -48,8 +49,9 @@ def printed(code: str) -> tuple[int, str]:
     for block in out.getvalue().split("\n\n"):
         lines = block.split("\n")
         if lines[0].startswith(f"error[{code}]: "):
-            # Help and fix have tests of their own.
-            return exit_code, "\n".join(line for line in lines if not re.match(r" *= (fix|help)", line)).strip("\n")
+            # Fix and help come last, and have tests of their own.
+            told = takewhile(lambda line: not re.match(r" *= (fix|help)", line), lines)
+            return exit_code, "\n".join(told).strip("\n")
     return exit_code, "\n".join(line for line in out.getvalue().split("\n") if f"note[{code}]" in line)
 
 

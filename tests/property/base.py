@@ -64,9 +64,9 @@ def _roles(draft: Draft, random: Random) -> None:
             kinds += ["pipe"] * 3
         role = random.choice(kinds)
         stages = stages or role == "pipe"
-        {"data": _data, "tensor": _tensor, "pipe": _pipe, "whole": _whole, "context": _context, "expert": _expert}[role](
-            draft, axis, random
-        )
+        {"data": _data, "tensor": _tensor, "pipe": _pipe, "whole": _whole, "context": _context, "expert": _expert}[
+            role
+        ](draft, axis, random)
 
 
 def _data(draft: Draft, axes: str, random: Random) -> None:
@@ -260,6 +260,8 @@ def _rest(draft: Draft, random: Random) -> None:
         else:
             draft.lines.append(f"init * different over {start}")
     if random.random() < 0.06:
-        draft.lines.append(f"random {draft.target(random)} over {draft.axis(random)} {random.choice(['same', 'different'])}")
+        draft.lines.append(
+            f"random {draft.target(random)} over {draft.axis(random)} {random.choice(['same', 'different'])}"
+        )
     if len(draft.groups) > 1 and random.random() < 0.06:
         draft.lines.append(f"freeze {random.choice(draft.names())}")

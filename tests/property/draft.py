@@ -126,6 +126,12 @@ class Draft:
 
     def split_atoms(self) -> list[str]:
         """The axes whose devices have other work (as far as the draft says it itself)."""
-        words = " ".join([*self.splits, *(use for use in self.uses if not use.startswith(("tensor", "sequence", "pipe")))])
+        words = " ".join(
+            [*self.splits, *(use for use in self.uses if not use.startswith(("tensor", "sequence", "pipe")))]
+        )
         found = words.translate(str.maketrans("(),=", "    ")).split()
-        return [atom for atom in self.atoms if atom in found or "ab" in found and any(atom in view.split() for view in self.views)]
+        return [
+            atom
+            for atom in self.atoms
+            if atom in found or "ab" in found and any(atom in view.split() for view in self.views)
+        ]

@@ -12,10 +12,14 @@ from placelogic.syntax.parse import parse
 from tests.property import base
 from tests.property.draft import Block, Draft
 from tests.property.mutate import mutate
+from tests.property.soup import soup
 from tests.property.steps import printed, rewrite
 
 TRIES = 4
 """Drafts that do not elaborate are drawn again, this often at most: errors are the tests of others."""
+
+SOUP = 0.15
+"""The share of specs whose steps are random lines."""
 
 
 def generate(seed: int) -> str:
@@ -24,9 +28,12 @@ def generate(seed: int) -> str:
     text = ""
     for _ in range(TRIES):
         draft = base.draw(random)
-        _write_steps(draft, random)
-        for _ in range(random.choices([0, 1, 2, 3], [38, 40, 17, 5])[0]):
-            mutate(draft, random)
+        if random.random() < SOUP:
+            soup(draft, random)
+        else:
+            _write_steps(draft, random)
+            for _ in range(random.choices([0, 1, 2, 3], [40, 38, 17, 5])[0]):
+                mutate(draft, random)
         text = draft.text()
         if program_of(text) is not None:
             break
@@ -56,7 +63,7 @@ def _write_steps(draft: Draft, random: Random) -> None:
                 rewrite(block, draft, random, harmless=True)
             draft.steps[step.weights] = block
     if draft.steps and random.random() < 0.1:
-        name = sorted(draft.steps)[0]
+        name = min(draft.steps)
         draft.steps = {"*": Block("step *", draft.steps[name].body)}
     trained = [step.weights for step in program.steps]
     if sorted(draft.steps) == sorted(trained) and random.random() < 0.12:

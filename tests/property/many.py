@@ -31,7 +31,9 @@ def one(seed: int, max_devices: int, max_meshes: int | None) -> Result:
         judged = judge(generate(seed), max_devices, max_meshes, seed)
     except Exception as error:
         where = "".join(traceback.format_tb(error.__traceback__)[-3:])
-        return Result(seed, "crash", f"{type(error).__name__}: {error}\n{where}", 0, frozenset(), time.monotonic() - start)
+        return Result(
+            seed, "crash", f"{type(error).__name__}: {error}\n{where}", 0, frozenset(), time.monotonic() - start
+        )
     taken = time.monotonic() - start
     return Result(seed, judged.verdict, judged.disagreement, judged.meshes, judged.codes, taken)
 

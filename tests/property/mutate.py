@@ -9,7 +9,15 @@ from tests.property.base import scope
 from tests.property.draft import STATES, Draft, Place
 from tests.property.steps import rewrite
 
-_CUTS = ["sharded", "sharded on flat", "sharded on param", "sharded on layer", "gathered", "gathered on flat", "replicated"]
+_CUTS = [
+    "sharded",
+    "sharded on flat",
+    "sharded on param",
+    "sharded on layer",
+    "gathered",
+    "gathered on flat",
+    "replicated",
+]
 
 
 def mutate(draft: Draft, random: Random) -> None:

@@ -315,7 +315,9 @@ def _other_loop(block: Block, draft: Draft, random: Random) -> bool:
 
 def _insert(block: Block, draft: Draft, random: Random) -> bool:
     """A line of any sort anywhere."""
-    factor = random.choice(["1/2", "2", f"1/{draft.axis(random)}", draft.axis(random), "1/M" if draft.microbatches else "3"])
+    factor = random.choice(
+        ["1/2", "2", f"1/{draft.axis(random)}", draft.axis(random), "1/M" if draft.microbatches else "3"]
+    )
     how = random.choice(["sum", "mean"])
     lines = [
         f"reduce over {draft.some_axes(random)} by {how}",

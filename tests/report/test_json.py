@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 from placelogic import __version__
-from placelogic.report.diagnostic import Counterexample, DeviceRow, FileReport, Finding, Obligations, Report, SpecReport, TextEdit
+from placelogic.report.diagnostic import Counterexample, DeviceRow, FileReport, Finding, Obligations, Recheck, Report, SpecReport, TextEdit
 from placelogic.report.json import as_dict, render
 from placelogic.source import NOWHERE, Span
 
@@ -36,6 +36,7 @@ REPORT = Report(
                     (FINDING, BARE, IMPORTED),
                     False,
                     ("dp",),
+                    Recheck(4, 1, 0, 0, 9),
                 ),
                 SpecReport("b", "proved"),
             ),
@@ -83,6 +84,8 @@ def test_the_form() -> None:
     spec = report["files"][0]["specs"][0]
     assert spec["verdict"] == "refuted"
     assert spec["obligations"] == {"proved": 2, "refuted": 1, "undecided": 0, "stated": 1}
+    assert spec["recheck"] == {"agreed": 4, "only_z3": 1, "only_cvc5": 0, "undecided": 0, "trivial": 9}
+    assert report["files"][0]["specs"][1]["recheck"] is None
     assert spec["findings"][0] == {
         "code": "GI02",
         "severity": "error",
@@ -95,6 +98,7 @@ def test_the_form() -> None:
         "counterexample": {
             "mesh": {"tp": 2},
             "quantities": {"M": 1},
+            "simulated": None,
             "devices": [{"device": {"tp": 0}, "applies": "2 g", "single": "g"}],
         },
         "fix": "delete this line",

@@ -1,0 +1,158 @@
+"""`--emit-smt2`: a folder with every question as a file, and a manifest that says what is what.
+
+The folder depends on nothing but the input, the options and the versions: two runs write the same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from placelogic import __version__
+from placelogic.files import whole
+from placelogic.problem import Problem, SpecError
+
+if TYPE_CHECKING:
+    from placelogic.prove.queries import Basis, Question
+    from placelogic.prove.recheck import Second
+
+SCHEMA = "placelogic/smt2/1"
+MANIFEST = "manifest.json"
+
+
+class Export:
+    """Gathers questions, and writes them at the end. Only a folder that is missing, empty or of this
+    program's making is written into: raises SpecError PL016 for any other, before anything is proved."""
+
+    def __init__(self, folder: str, at: Mapping[str, int]) -> None:
+        self._folder = Path(folder)
+        self._files: dict[str, str] = {}
+        self._specs: list[dict[str, Any]] = []
+        self._at = dict(at)
+        self._cvc5: str | None = None
+        self._taken: set[str] = set()
+        self._old = _ours(self._folder)
+
+    def add(
+        self, path: str, text: str, spec: str, verdict: str, basis: Basis, seconds: Sequence[Second] | None
+    ) -> None:
+        """The questions of one spec. `text`: the file that it stands in. `seconds`: after a recheck."""
+        folder = self._unused(_stem(path), spec)
+        if seconds is not None:
+            from placelogic.prove.second import version
+
+            self._cvc5 = version()
+        questions = []
+        for index, question in enumerate(basis.questions):
+            name = f"{folder}/{index:03d}-{slug(question.name)}.smt2"
+            self._files[name] = basis.explained(question, spec)
+            answer = seconds[index].answer if seconds is not None else None
+            entry = _entry(question, name, self._files[name])
+            questions.append({**entry, "cvc5": None if answer is None else answer.status})
+        self._specs.append(
+            {"path": path, "sha256": sha256(text), "spec": spec, "verdict": verdict, "questions": questions}
+        )
+
+    def write(self) -> None:
+        """Raises SpecError PL012. The manifest comes first, so that a folder left halfway is known as ours,
+        and what is missing in it is known as well."""
+        manifest = json.dumps(self._manifest(), indent=2) + "\n"
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            for name in self._old:
+                _remove(self._folder, name)
+            (self._folder / MANIFEST).write_bytes(manifest.encode())
+            for name, text in self._files.items():
+                file = self._folder / name
+                file.parent.mkdir(exist_ok=True)
+                file.write_bytes(text.encode())
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            path = str(error.filename or self._folder)
+            raise SpecError(Problem("PL012", f"`{path}` cannot be written: {reason}", whole(path))) from None
+
+    def _manifest(self) -> dict[str, Any]:
+        from placelogic.prove.solver import version
+
+        return {
+            "schema": SCHEMA,
+            "placelogic": __version__,
+            "solvers": {"z3": version(), "cvc5": self._cvc5},
+            "at": self._at,
+            "specs": self._specs,
+        }
+
+    def _unused(self, stem: str, spec: str) -> str:
+        """A folder name of its own; some file systems do not tell upper from lower case."""
+        name = slug(stem) if spec == stem else f"{slug(stem)}.{slug(spec)}"
+        candidate, number = name, 2
+        while candidate.lower() in self._taken:
+            candidate, number = f"{name}-{number}", number + 1
+        self._taken.add(candidate.lower())
+        return candidate
+
+
+def sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def slug(text: str) -> str:
+    """Safe in a file name everywhere, and still readable."""
+    return re.sub(r"[^A-Za-z0-9]+", "_", text).strip("_")[:80] or "_"
+
+
+def _stem(path: str) -> str:
+    return os.path.splitext(os.path.basename(path))[0]
+
+
+def _entry(question: Question, name: str, text: str) -> dict[str, Any]:
+    return {
+        "file": name,
+        "sha256": sha256(text),
+        "kind": question.kind,
+        "name": question.name,
+        "code": question.code,
+        "weights": question.weights,
+        "trivial": question.trivial,
+        "z3": None if question.trivial else question.status,
+    }
+
+
+def _ours(folder: Path) -> tuple[str, ...]:
+    """The files that an earlier run wrote here. Raises SpecError PL016."""
+    try:
+        if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+            return ()
+        if not folder.is_dir():
+            raise _not_ours(folder, "it is a file")
+        manifest = json.loads((folder / MANIFEST).read_bytes())
+        if manifest["schema"] == SCHEMA:
+            return tuple(str(entry["file"]) for spec in manifest["specs"] for entry in spec["questions"])
+    except OSError as error:
+        reason = "it is not empty" if isinstance(error, FileNotFoundError) else (error.strerror or "unreadable").lower()
+        raise _not_ours(folder, reason) from None
+    except (ValueError, KeyError, TypeError):
+        pass
+    raise _not_ours(folder, f"its {MANIFEST} is not of this program")
+
+
+def _not_ours(folder: Path, reason: str) -> SpecError:
+    message = f"nothing is written into `{folder}`, which placelogic did not make: {reason}"
+    return SpecError(Problem("PL016", message, whole(str(folder)), "name a folder that is new or empty"))
+
+
+def _remove(folder: Path, name: str) -> None:
+    """A file of an earlier run, and its folder when that is empty. Whatever else a manifest names is left alone."""
+    if not re.fullmatch(r"[\w.-]+/\d+-\w+\.smt2", name) or name.startswith("."):
+        return
+    file = folder / name
+    with suppress(FileNotFoundError):
+        file.unlink()
+    with suppress(OSError):
+        file.parent.rmdir()

@@ -1,0 +1,260 @@
+"""A second solver agrees, from the text alone; where it does not, nothing is proved."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import placelogic
+from placelogic.checking import Settings, check_text, complete
+from placelogic.elaborate import elaborate_file
+from placelogic.evidence import rechecked
+from placelogic.exporting import sha256
+from placelogic.prove import Options, decide, second
+from placelogic.prove.formula import FALSE, TRUE
+from placelogic.prove.formula import test as compare
+from placelogic.prove.queries import Basis, Premises, Question
+from placelogic.prove.ratio import const, var
+from placelogic.prove.recheck import Second, recheck
+from placelogic.prove.solver import Answer
+from placelogic.report.diagnostic import Recheck, SpecReport
+from placelogic.source import Span
+from placelogic.syntax.parse import parse
+
+pytest.importorskip("cvc5")
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = sorted((ROOT / "examples").glob("*.place"))
+CASES = sorted((ROOT / "tests/verdicts/cases").glob("*.place")) + sorted((ROOT / "tests/verdicts/more").glob("*.place"))
+
+WRONG = """\
+mesh dp, tp
+batch over dp
+microbatches M
+weights attn { size 4096 }
+weights norm { size 64, kind vector }
+use data_parallel(dp) * tensor_parallel(tp)
+sync norm over tp by sum
+assume dp % tp == 0
+"""
+RIGHT = WRONG.replace("by sum", "by mean")
+NOWHERE = Span("here.place", 1, 1, 1, 2)
+
+
+def counts(path: Path) -> Counter[str]:
+    """What came of every question of every spec of a file."""
+    found: Counter[str] = Counter()
+    for spec in placelogic.check(path, recheck=True).specs:
+        assert not any(finding.code in ("PL904", "NT06") for finding in spec.findings), spec
+        if spec.recheck is not None:
+            found.update({name: getattr(spec.recheck, name) for name in Recheck.__dataclass_fields__})
+        else:
+            assert spec.verdict == "error"
+    return found
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_examples_are_agreed_on(path: Path) -> None:
+    found = counts(path)
+    assert found["agreed"] and found["trivial"]
+    assert not found["only_z3"] + found["only_cvc5"] + found["undecided"]
+
+
+@pytest.mark.slow
+def test_all_cases_are_agreed_on(capsys: pytest.CaptureFixture[str]) -> None:
+    total: Counter[str] = Counter()
+    for path in CASES:
+        total += counts(path)
+    with capsys.disabled():
+        print(f"\nquestions of tests/verdicts: {dict(total)}")
+    assert total["agreed"] > 400
+    assert not total["only_z3"] + total["only_cvc5"] + total["undecided"]
+
+
+def basis_of(text: str) -> Basis:
+    (spec,) = elaborate_file(parse(text, "llama.place"), {})
+    return decide(complete(spec)).basis
+
+
+def test_every_question_is_kept() -> None:
+    """The assumptions, what arithmetic needs, and each obligation that the report counts."""
+    (spec,) = elaborate_file(parse(WRONG, "llama.place"), {})
+    decision = decide(complete(spec))
+    by_kind = Counter(question.kind for question in decision.basis.questions)
+    told = decision.report.obligations
+    assert decision.report.verdict == "refuted"
+    assert by_kind["assumptions"] == 1
+    assert by_kind["obligation"] == told.proved + told.refuted + told.undecided
+    failed = [one for one in decision.basis.questions if one.kind == "obligation" and one.status == "sat"]
+    assert len(failed) == told.refuted
+    assert not any(one.trivial for one in failed)
+
+
+def test_arithmetic_is_asked_again() -> None:
+    text = RIGHT + "assume dp / (dp + tp - 1) <= 1\n"
+    asked = [one for one in basis_of(text).questions if one.kind == "arithmetic"]
+    assert [one.name for one in asked] == ["dp + tp - 1 is not zero"]
+    assert second.answer(basis_of(text).text(asked[0])).status == asked[0].status == "unsat"
+
+
+def test_no_questions_without_explanation() -> None:
+    (spec,) = elaborate_file(parse(WRONG, "llama.place"), {})
+    assert all(one.kind != "obligation" for one in decide(complete(spec), Options(explain=False)).basis.questions)
+
+
+def test_no_mesh_at_all_is_agreed_on() -> None:
+    (spec,) = placelogic.check(RIGHT + "assume dp < tp\nassume dp > tp\n", recheck=True).specs
+    assert (spec.verdict, spec.recheck) == ("vacuous", Recheck(agreed=1))
+
+
+# --- what the second solver says ------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        ("(set-logic QF_NIA)(declare-const x Int)(assert (= (* x x) 49))(check-sat)", "sat"),
+        ("(set-logic QF_NIA)(declare-const x Int)(assert (= (* x x) 50))(check-sat)", "unsat"),
+        ("(set-logic QF_NIA)(declare-const x Int)(assert (= (* x y) 50))(check-sat)", "unknown"),
+        ("(set-logic QF_NIA)", "unknown"),
+        ("(check-sat", "unknown"),
+    ],
+)
+def test_answers(text: str, status: str) -> None:
+    found = second.answer(text)
+    assert found.status == status
+    assert bool(found.reason) == (status == "unknown")
+
+
+def test_limits_end_it() -> None:
+    x, y, z = (f"(* {name} {name} {name})" for name in "xyz")
+    hard = f"(set-logic QF_NIA)(declare-const x Int)(declare-const y Int)(declare-const z Int)\
+(assert (and (> x 1) (> y 1) (> z 1) (= (+ {x} {y}) {z})))(check-sat)"
+    assert second.answer(hard, rlimit=2000).status == "unknown"
+    assert second.answer(hard, timeout_s=0.2).status == "unknown"
+
+
+def test_a_question_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def answer(text: str, timeout_s: float) -> Answer:
+        asked.append(text)
+        return Answer("unsat")
+
+    monkeypatch.setattr(second, "answer", answer)
+    goal = compare("=", var("dp"))
+    twice = [Question("obligation", name, goal, "unsat") for name in ("one", "other")]
+    never = Question("obligation", "never", FALSE, "unsat")
+    assert [one.outcome for one in recheck(Basis(Premises(), (*twice, never)))] == ["agreed", "agreed", "trivial"]
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("first", "other", "outcome"),
+    [
+        ("sat", "sat", "agreed"),
+        ("unsat", "unsat", "agreed"),
+        ("sat", "unsat", "disagreed"),
+        ("unsat", "sat", "disagreed"),
+        ("sat", "unknown", "only_z3"),
+        ("unknown", "sat", "only_cvc5"),
+        ("unknown", "unknown", "undecided"),
+    ],
+)
+def test_outcomes(first: str, other: str, outcome: str) -> None:
+    assert Second(Question("obligation", "one", TRUE, first), Answer(other)).outcome == outcome  # type: ignore[arg-type]
+
+
+def test_what_z3_decides_alone_is_told() -> None:
+    questions = [Question("obligation", f"number {i}", compare("<", var("dp"), const(i)), "unsat") for i in range(5)]
+    seconds = [Second(question, Answer("unknown", reason="it was late")) for question in questions]
+    report = rechecked(SpecReport("llama", "proved"), NOWHERE, Basis(Premises(), tuple(questions)), seconds)
+    assert (report.verdict, report.recheck) == ("proved", Recheck(only_z3=5))
+    (note,) = report.findings
+    assert (note.code, note.severity) == ("NT06", "note")
+    assert note.message == (
+        "5 of 5 questions are decided by z3 only: cvc5 gave up on `number 0`, `number 1`, `number 2` and 2 more "
+        "(it was late)"
+    )
+
+
+def lie(monkeypatch: pytest.MonkeyPatch, about: str) -> None:
+    """From now on the second solver says the opposite to one question."""
+    true = second.answer
+
+    def answer(text: str, timeout_s: float = 20.0) -> Answer:
+        found = true(text, timeout_s)
+        return Answer("sat" if found.status == "unsat" else "unsat") if about in text else found
+
+    monkeypatch.setattr(second, "answer", answer)
+
+
+def test_a_disagreement_is_no_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    lie(monkeypatch, "(distinct ")
+    spec = placelogic.check(WRONG, recheck=True)
+    assert spec.exit_code == 2
+    (report,) = spec.specs
+    assert (report.verdict, report.recheck) == ("error", None)
+    finding = report.findings[0]
+    assert (finding.code, finding.severity) == ("PL904", "error")
+    assert finding.message.startswith("internal error: z3 says sat and cvc5 says unsat to `")
+    text, verdicts = (Path(name) for name in re.findall(r"\S+\.(?:smt2|json)", finding.help or ""))
+    assert {text.parent.name, verdicts.parent.name} == {"placelogic-disagreement"}
+    said = json.loads(verdicts.read_text())
+    assert (said["z3"]["says"], said["cvc5"]["says"]) == ("sat", "unsat")
+    assert said["sha256"] == sha256(text.read_text())
+    assert f"`{said['name']}`" in finding.message
+    assert len(list(Path("placelogic-disagreement").iterdir())) == 2 * len(report.findings)
+    saved = text.read_text()
+    monkeypatch.undo()
+    assert second.answer(saved).status == "sat", "what is saved is the question itself"
+
+
+def test_a_disagreement_is_saved_elsewhere_where_this_folder_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    (tmp_path / "placelogic-disagreement").write_text("a file")
+    lie(monkeypatch, "(distinct ")
+    (report,) = placelogic.check(WRONG, recheck=True).specs
+    text, verdicts = re.findall(r"\S+\.(?:smt2|json)", report.findings[0].help or "")
+    assert Path(text).is_file() and Path(verdicts).is_file()
+
+
+# --- the text -------------------------------------------------------------------------------
+
+
+def test_comments_and_status_change_nothing() -> None:
+    basis = basis_of(WRONG)
+    for question in basis.questions:
+        explained = basis.explained(question, "llama").split("\n")
+        assert f"(set-info :status {question.status})" in explained
+        bare = [line for line in explained if not line.startswith(("; ", "(set-info :status"))]
+        assert bare == basis.text(question).split("\n")
+
+
+def test_a_comment_is_one_line() -> None:
+    question = Question("obligation", "one\n(assert false)\r(exit)", TRUE, "sat")
+    text = Basis(Premises(), (question,)).explained(question, "llama")
+    assert "; obligation: one (assert false) (exit)\n" in text
+
+
+def test_without_cvc5_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "cvc5", None)
+    with pytest.raises(second.NotInstalled):
+        second.version()
+    report = placelogic.check(RIGHT, recheck=True)
+    assert report.exit_code == 2
+    (finding,) = report.specs[0].findings
+    assert finding.code == "PL017"
+    assert "pip install" in (finding.help or "")
+
+
+def test_a_report_says_when_nobody_was_asked_again() -> None:
+    assert check_text(RIGHT, "llama.place", Settings()).specs[0].recheck is None
