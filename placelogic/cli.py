@@ -11,7 +11,6 @@ import click
 from placelogic import __version__
 
 if TYPE_CHECKING:
-    from placelogic.files import Found
     from placelogic.report.diagnostic import FileReport
 
 STDIN = "<stdin>"
@@ -29,17 +28,12 @@ class Sizes(click.ParamType):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, int]:
         if isinstance(value, dict):
             return value
-        sizes: dict[str, int] = {}
-        for item in filter(None, (part.strip() for part in value.split(","))):
-            name, equals, number = (part.strip() for part in item.partition("="))
-            if not equals or not name.isidentifier():
-                self.fail(f"{item!r} is not of the form NAME=SIZE, as in dp=64", param, ctx)
-            if not (number.isascii() and number.isdigit() and int(number[:4300]) > 0):
-                self.fail(f"the size of {name} must be a positive whole number, not {number!r}", param, ctx)
-            if name in sizes:
-                self.fail(f"{name} is given twice", param, ctx)
-            sizes[name] = int(number)
-        return sizes
+        from placelogic.fixed import fixed_sizes
+
+        try:
+            return fixed_sizes(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -52,6 +46,7 @@ def cli() -> None:
     placelogic check llama.place         prove it, or show the smallest mesh where it fails
     placelogic show llama.place          what is derived where the spec says nothing
     placelogic fmt specs/                put files into their canonical form
+    placelogic prove                     prove again what verdicts rest on
     placelogic explain GI02              what a code of a report means, and what mends it
     """
 
@@ -88,12 +83,12 @@ def check(files: tuple[str, ...], form: str, quiet: bool, **settings: Any) -> in
     Exit codes: 0 all proved (or as expected), 1 any refuted, 2 any error, 3 any undecided or vacuous.
     """
     from placelogic.checking import Settings, check_files
-    from placelogic.files import find
+    from placelogic.files import Found, find
     from placelogic.report.diagnostic import Report
     from placelogic.report.terminal import Printer, Progress, terminal_width
     from placelogic.report.text import Look, closing_lines, file_lines
 
-    found = [_stdin() if one.path == STDIN_ARGUMENT else one for one in find(files)]
+    found = [Found(STDIN, data=_stdin_bytes()) if one.path == STDIN_ARGUMENT else one for one in find(files)]
     look = Look(terminal_width(sys.stdout), quiet)
     printer = Printer(sys.stdout)
     progress = Progress([one.path for one in found], sys.stderr)
@@ -116,12 +111,6 @@ def check(files: tuple[str, ...], form: str, quiet: bool, **settings: Any) -> in
 
         sys.stdout.write(render(report) + "\n")
     return report.exit_code
-
-
-def _stdin() -> Found:
-    from placelogic.files import Found
-
-    return Found(STDIN, data=_stdin_bytes())
 
 
 def _stdin_bytes() -> bytes:
@@ -207,6 +196,31 @@ def fmt(files: tuple[str, ...], only_check: bool, diff: bool) -> int:
         if result.changed:
             click.echo(f"{'would change' if dry else 'changed'}: {path}", err=True)
     return 2 if errors else int(dry and changes > 0)
+
+
+@cli.command(short_help="Prove again, with every solver installed, what the verdicts rest on.")
+@click.argument("names", metavar="[NAME]...", nargs=-1)
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Form of the report.")
+def prove(names: tuple[str, ...], form: str) -> int:
+    """Prove again the statements that verdicts rest on, all or those named: the rules of the value
+    calculus for every N, and the theorem. z3 decides each, and cvc5 too where it is installed.
+
+    \b
+    placelogic prove
+    placelogic prove reduce_share loop_sum
+    placelogic prove --format json | jq '.statements[].verdict'
+
+    Exit codes: 0 all proved, 1 any failed, 2 any error, 3 any undecided by every solver.
+    """
+    from placelogic.prove.statements import BadProof
+    from placelogic.proving import UnknownStatement, prove_statements
+
+    try:
+        return prove_statements(names, form, sys.stdout, sys.stderr)
+    except UnknownStatement as error:
+        raise click.UsageError(str(error)) from None
+    except BadProof as error:
+        raise click.ClickException(str(error)) from None
 
 
 @cli.command(short_help="Say what a code means, and show it.")

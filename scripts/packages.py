@@ -14,10 +14,15 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def wanted() -> list[str]:
-    """Paths in the wheel: the package as it is in the checkout, and the grammar."""
+    """Paths in the wheel: the package as it is in the checkout, the grammar, and the proofs."""
     package = ROOT / "placelogic"
     files = [path for path in package.rglob("*") if path.suffix in (".py", ".place", ".json", ".md")]
-    return ["placelogic/grammar/placement.lark", *(path.relative_to(ROOT).as_posix() for path in sorted(files))]
+    proofs = [f"placelogic/{path.relative_to(ROOT).as_posix()}" for path in sorted((ROOT / "proofs").rglob("*.*"))]
+    return [
+        "placelogic/grammar/placement.lark",
+        *(path.relative_to(ROOT).as_posix() for path in sorted(files)),
+        *proofs,
+    ]
 
 
 def main(folder: Path) -> int:

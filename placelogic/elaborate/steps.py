@@ -90,6 +90,9 @@ class StepReader:
         accumulates, on the buffer after them."""
         adds = [index for index, node in enumerate(body) if isinstance(node, ast.AccumulateOp)]
         for index, node in enumerate(body):
+            if isinstance(node, ast.ScaleLossOp) and not adds:
+                self._log(item, "PL343", "nothing is accumulated in this loop, so the scaled loss goes nowhere",
+                          node.span, "write it in the loop that accumulates")  # fmt: skip
             if not isinstance(node, ast.ReduceOp | ast.ScaleOp | ast.GatherGradientsOp):
                 continue
             buffer = None if isinstance(node, ast.GatherGradientsOp) else node.buffer

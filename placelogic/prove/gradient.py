@@ -9,7 +9,7 @@ from placelogic.prove.formula import FALSE, TRUE, Formula, at_least, both, diffe
 from placelogic.prove.obligations import Obligation, Values
 from placelogic.prove.ratio import ONE, Ratio, const, var
 from placelogic.prove.sizes import Sizes
-from placelogic.prove.values import TURN, Read, Term, Trace, members, within_loop
+from placelogic.prove.values import TURN, Read, Term, Trace, members, unseen, within_loop
 from placelogic.source import Span
 
 
@@ -200,9 +200,16 @@ def _norm(program: Program, weights: Weights, clip: GlobalNorm, read: Read, size
     for index, axis in enumerate(program.mesh.axes):
         cut = either(*(t.when for terms in read.terms.values() for t in terms if t.kinds[index].cut is not None))
         summed = axis in listed
-        violation = within_loop(_miscounted(weights, sizes, axis, cut, summed), sizes)
+        violation = within_loop(_miscounted(program, weights, sizes, axis, cut, summed), sizes)
         shown = ("the norm of shard {i}", "the norm of all") if not summed else ("|g|^2, once per copy", "|g|^2, once")
-        if not summed:
+        if not summed and cut == FALSE:
+            what = f"devices along {axis} that hold nothing of `{weights.name}` leave it out of the norm"
+            label, help = (
+                f"only end stages of {axis} see it",
+                "write `clip global_norm` without a list: it is derived right",
+            )
+            fault, shown = "nonuniform", ("the norm of what it holds", "the norm of all")
+        elif not summed:
             what = f"the norm leaves out what other devices along {axis} hold of `{weights.name}`"
             label, help = f"{weights.name} is cut over {axis}, not summed", f"sum `{weights.name}` over {axis}"
             fault = "nonuniform"
@@ -224,16 +231,12 @@ def _norm(program: Program, weights: Weights, clip: GlobalNorm, read: Read, size
         )
 
 
-def _miscounted(weights: Weights, sizes: Sizes, axis: str, cut: Formula, summed: bool) -> Formula:
+def _miscounted(program: Program, weights: Weights, sizes: Sizes, axis: str, cut: Formula, summed: bool) -> Formula:
     """`cut`: the sizes at which each device holds only its own elements along the axis."""
-    uses = weights.uses
-    size, holders = sizes.size(axis), members(weights, sizes, axis)
+    holders = members(weights, sizes, axis)
     if summed:
         return both(at_least(holders, 2), negate(cut))
-    missed = both(at_least(holders, 2), cut)
-    if uses is not None and uses.axis == axis:  # the stages that hold nothing of it miss it too
-        missed = either(missed, at_least(size, 3), both(at_least(size, 2), test("=", holders, ONE)))
-    return missed
+    return either(both(at_least(holders, 2), cut), unseen(program, weights, sizes, axis))
 
 
 def _total(reads: list[Read]) -> Ratio:

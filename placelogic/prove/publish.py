@@ -21,7 +21,7 @@ from placelogic.prove.formula import FALSE, TRUE, Formula, at_least, both, eithe
 from placelogic.prove.obligations import Obligation
 from placelogic.prove.sizes import Sizes
 from placelogic.prove.state import Shards, partial
-from placelogic.prove.values import Publish, Trace, members
+from placelogic.prove.values import Publish, Trace, laid_out_apart, members
 from placelogic.source import Span
 
 
@@ -150,8 +150,10 @@ class _Copies:
     def _broadcast(self, publish: Publish, axis: str, after: bool) -> None:
         """Over copies it changes nothing; over shards, or while only owners are new, it overwrites."""
         several = at_least(members(self.weights, self.sizes, axis), 2)
-        if self.weights.params.cut(axis) is not None:
-            hit = both(publish.when, several)
+        uses = self.weights.uses
+        apart = laid_out_apart(self.weights, self.sizes) if uses is not None and uses.axis == axis else FALSE
+        if self.weights.params.cut(axis) is not None or apart != FALSE:
+            hit = both(publish.when, several if apart == FALSE else apart)
             # A forward pass, or an update of these very copies, computes with the wrong values.
             kept = self.weights.master or self.hosted
             lasting = both(hit, publish.used) if after or kept else hit

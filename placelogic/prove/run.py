@@ -44,6 +44,7 @@ from placelogic.prove.values import (
     mark,
     same,
     unstable,
+    within_loop,
 )
 
 
@@ -184,7 +185,9 @@ class Run:
                 whole = any(t.kinds[index].value == "share" and t.kinds[index].cut is None for t in terms)
                 cut = [t for t in held.get(name, ()) if t.kinds[index].cut is not None]
                 if whole and cut:
-                    guard = both(when, at_least(self.group.members(axis), 2))
+                    # The buffer is cut only where something was put into it.
+                    there = within_loop(either(*(t.when for t in cut)), self.group.sizes)
+                    guard = both(when, there, at_least(self.group.members(axis), 2))
                     self.trace.clashes.append(Clash(axis, guard, origin))
 
     def _body(self, loop: Loop, before: Buffers, fresh: Value, when: _Reached, times: Ratio) -> Buffers:

@@ -167,7 +167,9 @@ class Sizes:
 def _too_large(expr: Expr) -> Problem:
     shown = show(expr)
     shown = shown if len(shown) <= 60 else shown[:57] + "..."
-    return Problem("PL406", f"`{shown}` multiplies out to more than can be handled", expr.span, "use fewer and smaller terms")
+    return Problem(
+        "PL406", f"`{shown}` multiplies out to more than can be handled", expr.span, "use fewer and smaller terms"
+    )
 
 
 def _zero(expr: Expr) -> Problem:

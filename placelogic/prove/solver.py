@@ -72,6 +72,23 @@ def version() -> str:
     return z3.get_version_string()
 
 
+def answer(text: str, limits: Limits = Limits()) -> Answer:
+    """z3's answer to a text with one `(check-sat)`, asked on its own: nothing is left of other queries."""
+    import z3
+
+    solver = z3.Solver(ctx=z3.Context())
+    solver.set("random_seed", 0)
+    solver.set("ctrl_c", False)
+    solver.set("rlimit", limits.rlimit)
+    solver.set("timeout", max(1, int(limits.timeout_s * 1000)))
+    try:
+        solver.from_string(text)
+        result = str(solver.check())
+    except z3.Z3Exception as error:  # what it cannot read
+        return Answer("unknown", reason=f"z3 failed: {' '.join(str(error).split())}")
+    return Answer("unknown", reason=solver.reason_unknown()) if result == "unknown" else Answer(result)  # type: ignore[arg-type]
+
+
 class Solver:
     """Decides whether a goal can hold under background facts and named assumptions.
 

@@ -7,33 +7,39 @@ from collections.abc import Iterator, Mapping
 from placelogic.problem import Problem
 from placelogic.program.facts import Fact
 from placelogic.program.program import Origin, Program, Weights
-from placelogic.prove.formula import FALSE, Formula, at_least
+from placelogic.prove.formula import FALSE, Formula, at_least, both
 from placelogic.prove.obligations import Obligation
 from placelogic.prove.sizes import Sizes
-from placelogic.prove.values import members
+from placelogic.prove.values import laid_out_apart, members
 
 
 def start_obligations(program: Program, weights: Weights, sizes: Sizes) -> Iterator[Obligation]:
     """SC05: copies start equal, and no broadcast overwrites shards."""
     unequal: dict[str, tuple[Formula, Origin]] = {}
+    apart = laid_out_apart(weights, sizes)
     for op in weights.init:
         for axis in op.axes:
             several = at_least(members(weights, sizes, axis), 2)
-            cut = weights.params.cut(axis) is not None
+            cut = weights.params.cut(axis)
+            stages = weights.uses is not None and weights.uses.axis == axis
             if op.kind == "different":
-                # Shards are other elements: they may well start from other numbers.
-                unequal[axis] = (FALSE if cut else several, op.origin)
-            elif cut:
+                # Shards are other elements: they may well start from other numbers. Not so where one
+                # element lies on another coordinate on the other stage.
+                shifted = both(several, apart) if cut is not None and cut.dim == "flat" else FALSE
+                unequal[axis] = (several if cut is None else shifted, op.origin)
+            elif cut is not None or (stages and apart != FALSE):
                 yield Obligation(
                     name=f"start of {weights.name}: broadcast over {axis}",
                     code="SC05",
                     weights=weights.name,
                     axes=(axis,),
-                    violation=several,
+                    violation=several if cut is not None else apart,
                     span=op.origin.span,
                     stated=op.origin.stated,
-                    message=f"the broadcast overwrites the shards of `{weights.name}` along {axis} with one of them",
-                    label=f"{axis} cuts these parameters",
+                    message=f"the broadcast overwrites the shards of `{weights.name}` along {axis} with one of them"
+                    if cut is not None
+                    else f"the broadcast over {axis} sends flat shards of `{weights.name}` to a stage that holds others",
+                    label=f"{axis} cuts these parameters" if cut is not None else "each stage has its own flat buffer",
                     shown=("shard 0, at the place of shard {i}", "all shards"),
                     help=f"leave {axis} out of the broadcast",
                     fault="wrong",

@@ -153,8 +153,11 @@ def optimizer_obligations(
 
 
 def _whole(weights: Weights, axis: str, cut: Stack) -> bool:
-    """Whether this cut leaves every tensor whole: whole tensors or layers, or whole experts."""
-    return cut[-1][0] in WHOLE_TENSOR_DIMS or axis in weights.routed
+    """Whether this cut leaves every tensor whole: whole tensors or layers, or whole experts where the
+    tokens travel to their owner."""
+    dimension = cut[-1][0]
+    routed = axis in weights.routed and cut == stack(weights.params, axis) and dimension != "flat"
+    return dimension in WHOLE_TENSOR_DIMS or routed
 
 
 def replica_obligations(

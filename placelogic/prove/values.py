@@ -22,7 +22,7 @@ from placelogic.program.program import (
     Refresh,
     Weights,
 )
-from placelogic.prove.formula import FALSE, TRUE, Formula, both, either, test, variables
+from placelogic.prove.formula import FALSE, TRUE, Formula, at_least, both, either, test, variables
 from placelogic.prove.kinds import Kind
 from placelogic.prove.ratio import ONE, Ratio, var
 from placelogic.prove.sizes import PER_ITEM, Sizes
@@ -97,6 +97,35 @@ def members(weights: Weights, sizes: Sizes, axis: str) -> Ratio:
     if uses.vee or not (uses.first and uses.last):
         return ONE
     return sizes.ends(axis)
+
+
+def unseen(program: Program, weights: Weights, sizes: Sizes, axis: str) -> Formula:
+    """The sizes at which some device that updates other weights holds nothing of these, because
+    they live on end stages of the axis only."""
+    uses = weights.uses
+    if uses is None or uses.axis != axis:
+        return FALSE
+    size = sizes.size(axis)
+    both_ends = uses.first and uses.last and not uses.vee
+    out: list[Formula] = []
+    for other in program.weights:
+        if other.frozen:
+            continue
+        if other.uses is None or other.uses.axis != axis:
+            out.append(at_least(size, 3 if both_ends else 2))  # the stages between
+        elif not uses.vee and ((other.uses.first and not uses.first) or (other.uses.last and not uses.last)):
+            out.append(at_least(size, 2))  # the other end
+    return either(*out)
+
+
+def laid_out_apart(weights: Weights, sizes: Sizes) -> Formula:
+    """The sizes at which the two stages of tied weights hold other shards of the params at one coordinate:
+    a flat buffer has other weights in it on each of them."""
+    if weights.uses is None or weights.params.cut(weights.uses.axis) is not None:
+        return FALSE  # one stage only, or the stages share the elements out
+    flat = [axis for cut in weights.params.cuts if cut.dim == "flat" for axis in cut.axes]
+    several = either(*(at_least(members(weights, sizes, axis), 2) for axis in flat))
+    return both(at_least(members(weights, sizes, weights.uses.axis), 2), several)
 
 
 def initial_scale(program: Program, sizes: Sizes, term: LossTerm) -> Ratio:

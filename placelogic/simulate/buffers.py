@@ -168,6 +168,7 @@ def gather(buffer: Buffer, axes: Axes) -> None:
             rules.append(rule)
         else:
             _check_copies(buffer, axis)
+    buffer.alike |= frozenset(axes)
     if not rules:
         return
     old, ranks = buffer.local, {}
@@ -190,12 +191,14 @@ def gather(buffer: Buffer, axes: Axes) -> None:
 
 
 def _check_copies(buffer: Buffer, axis: str) -> None:
-    """Whole arrays that differ are no pieces of one gradient."""
+    """Whole arrays that differ are no pieces of one gradient: what comes of them is rubbish."""
     for arrays in buffer.layers:
+        keep = list(arrays)
         for members in buffer.group.groups((axis,)):
-            first = arrays[members[0]]
-            if any(arrays[x] is not first and arrays[x] != first for x in members):
-                raise GroupStop(f"gathering over {axis}: each device holds a whole gradient, not a piece of one")
+            first = keep[members[0]]
+            if any(keep[x] is not first and keep[x] != first for x in members):
+                for x in members:
+                    arrays[x] = [rubbish(x, e) for e in range(len(keep[x]))]
 
 
 def accumulate(running: Buffer | None, fresh: Buffer, replace: bool) -> Buffer:

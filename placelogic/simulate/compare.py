@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from placelogic.simulate.buffers import Buffer
 from placelogic.simulate.elements import COUNT
-from placelogic.simulate.group import Local
+from placelogic.simulate.group import Group, Local
 from placelogic.simulate.outcome import Difference
 from placelogic.simulate.state import State
 from placelogic.simulate.update import plans
@@ -23,15 +23,23 @@ def parameters(state: State, step: int) -> list[Difference]:
             message = f"no device holds element {element} of `{group.name}`"
             found.append(Difference(group.name, step, "params", None, element, message))
     if state.master is not None and state.updated is not None:
-        shapes = [
-            tuple(e for e in local if e in mine) for local, mine in zip(group.optimizer_local, state.updated)
-        ]
+        shapes = [tuple(e for e in local if e in mine) for local, mine in zip(group.optimizer_local, state.updated)]
         arrays = [
             [v for e, v in zip(local, array) if e in mine]
             for local, array, mine in zip(group.optimizer_local, state.master, state.updated)
         ]
         found += _arrays(state, step, "master", arrays, shapes)
     return found
+
+
+def streams(group: Group, step: int, noise: list[int]) -> list[Difference]:
+    """Devices that share one computation with frozen weights, and draw other random numbers."""
+    other = next((x for x in group.holders if noise[x] != noise[group.holders[0]]), None)
+    if other is None:
+        return []
+    where = group.grid.name(other)
+    text = f"({where}) draws other random numbers with `{group.name}` than devices that compute the same"
+    return [Difference(group.name, step, "random", group.grid.device(other), None, text)]
 
 
 def _arrays(state: State, step: int, what: str, arrays: list[list[int]], shapes: list[Local]) -> list[Difference]:

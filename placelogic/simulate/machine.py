@@ -12,7 +12,7 @@ from placelogic.simulate.buffers import Buffer
 from placelogic.simulate.elements import COUNT
 from placelogic.simulate.group import Group
 from placelogic.simulate.mesh import Grid
-from placelogic.simulate.model import Model, fresh, read_devices, read_single
+from placelogic.simulate.model import Model, disturbed, fresh, read_devices, read_single
 from placelogic.simulate.ops import Event, Runner
 from placelogic.simulate.optimizer import stepped
 from placelogic.simulate.outcome import Difference, GroupStop, Outcome, Stop
@@ -85,7 +85,7 @@ class Machine:
         if self.clipping:
             factor = events.clip_factor(sum(squares.values()) % PRIME)
             expected = {n: [v * factor % PRIME for v in values] for n, values in expected.items()}
-        seen = self._seen()
+        seen = self._seen(step)
         runners = self._runners(step, seen, expected)
         self._drive(step, runners, squares)
         for group in self.trained:
@@ -104,12 +104,17 @@ class Machine:
             else:
                 state.settle(state.single, state.single_omega)
 
-    def _seen(self) -> list[int]:
+    def _seen(self, step: int) -> list[int]:
         """What every device's model reads from all parameters together."""
         total = [0] * self.grid.count
         for group in self.groups:
             seen = read_devices(group, self.states[group.number].theta)
             total = [t + v for t, v in zip(total, seen)]
+            if group.weights.frozen and group.noisy and group.stop is None:
+                # Trained weights carry this noise in their own gradients.
+                noise = disturbed(group)
+                total = [t + v for t, v in zip(total, noise)]
+                self.differences += compare.streams(group, step, noise)
         return [t % PRIME for t in total]
 
     def _runners(self, step: int, seen: list[int], expected: dict[int, list[int]]) -> list[Runner]:
@@ -179,7 +184,9 @@ class Machine:
     def _decide(self, step: int, runner: Runner, event: Event) -> None:
         x = events.disagreeing(runner, event.axes)
         if x is not None:
-            message = f"({self.grid.name(x)}) sees other gradients of `{runner.state.group.name}` and may decide otherwise"
+            message = (
+                f"({self.grid.name(x)}) sees other gradients of `{runner.state.group.name}` and may decide otherwise"
+            )
             self.differences.append(Difference(None, step, "skip", self.grid.device(x), None, message))
 
 

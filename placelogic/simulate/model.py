@@ -99,12 +99,7 @@ def reading(number: int, use: int, element: int) -> int:
 def read_single(params: Mapping[int, list[int]], groups: list[Group]) -> int:
     """h of the single device."""
     return (
-        sum(
-            reading(g.number, use, e) * params[g.number][e]
-            for g in groups
-            for use in g.members
-            for e in range(COUNT)
-        )
+        sum(reading(g.number, use, e) * params[g.number][e] for g in groups for use in g.members for e in range(COUNT))
         % PRIME
     )
 
@@ -131,6 +126,12 @@ def read_devices(group: Group, arrays: list[list[int]]) -> list[int]:
         for x in members:
             found[x] = seen
     return found
+
+
+def disturbed(group: Group) -> list[int]:
+    """What other random numbers along an axis of copies add to every device's activations."""
+    at = group.grid.coordinate
+    return [mix(9, group.number, *(at[axis][x] + 1 for axis in group.noisy)) for x in range(group.grid.count)]
 
 
 def _plan(group: Group) -> list[tuple[int, int, int]]:

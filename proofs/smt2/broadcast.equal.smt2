@@ -1,0 +1,16 @@
+; A broadcast makes values equal, and right only if the root's value was
+;
+; Proof equal
+;
+; Run it: z3 FILE, or cvc5 FILE. It must say unsat.
+(set-logic ALL)
+(declare-fun before (Int) Real)
+(declare-const r Int)
+(declare-const w Int)
+(declare-const x Int)
+(declare-const y Int)
+(declare-const N Int)
+(define-fun after ((z Int)) Real (before r))
+(assert (and (<= 0 r) (< r N) (<= 0 x) (< x N) (<= 0 y) (< y N)))
+(assert (distinct (after x) (after y)))
+(check-sat)

@@ -1,0 +1,21 @@
+; Cutting a copy gives shards; cutting a share does not complete it
+;
+; Proof share
+; An item that is not the owner's (0 or 1) has coefficient 0 under every scale.
+;
+; Run it: z3 FILE, or cvc5 FILE. It must say unsat.
+(set-logic ALL)
+(declare-sort Element 0)
+(declare-fun owner (Element) Int)
+(declare-fun before (Int Element) Real)
+(declare-const e Element)
+(declare-const w Int)
+(declare-const N Int)
+(define-fun at_owner () Real (before (owner e) e))
+(assert (and (>= N 1) (<= 0 w) (< w N) (<= 0 (owner e)) (< (owner e) N)))
+(declare-const s Real)
+(assert (>= N 2))
+(assert (= w (ite (= (owner e) 0) 1 0)))
+(assert (forall ((x Int) (f Element)) (= (before x f) (ite (= x w) 1.0 0.0))))
+(assert (= (* s at_owner) 1.0))
+(check-sat)

@@ -1,0 +1,21 @@
+; A loop that multiplies its buffer by c is right for every M exactly when c = 1
+;
+; Proof but_last_at_two
+; With M = 2 that loop has one turn, and every c is right.
+;
+; Run it: z3 FILE, or cvc5 FILE. It must say unsat.
+(set-logic ALL)
+(declare-fun g (Int) Real)
+(declare-fun buffer (Int) Real)
+(declare-fun sum (Int) Real)
+(declare-const c Real)
+(declare-const m Int)
+(assert (>= m 0))
+(assert (and (= (buffer 0) 0.0) (= (sum 0) 0.0)))
+(define-fun turn ((i Int)) Bool (and
+  (= (buffer (+ i 1)) (+ (* c (buffer i)) (g (+ i 1))))
+  (= (sum (+ i 1)) (+ (sum i) (g (+ i 1))))))
+(assert (turn 0))
+(assert (= (sum 2) (+ (sum 1) (g 2))))
+(assert (distinct (+ (buffer 1) (g 2)) (sum 2)))
+(check-sat)

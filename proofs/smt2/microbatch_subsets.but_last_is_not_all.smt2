@@ -1,0 +1,17 @@
+; Loops over parts of the micro-batches add up to the whole exactly when they partition it
+;
+; Witness but_last_is_not_all
+; M = 2: micro-batch 2 is missing.
+;
+; Run it: z3 FILE, or cvc5 FILE. It must say sat.
+(set-logic ALL)
+(declare-fun count (Int) Int)
+(declare-const M Int)
+(declare-const m Int)
+(declare-const n Int)
+(assert (and (>= M 1) (<= 1 m) (<= m M) (<= 1 n) (<= n M)))
+(assert (= (count 1) 0))
+(assert (= (count (+ n 1)) (+ (count n) (ite (< n M) 1 0))))
+(assert (and (= M 2) (= m 2)))
+(assert (= (ite (< m M) 1 0) 0))
+(check-sat)

@@ -1,0 +1,18 @@
+; Cutting a shard again gives every element exactly one pair of owners
+;
+; Proof inside_the_part
+; Within the part of its owner, e has the place e - start, which is one of the l places. So chunk_coverage applies there.
+;
+; Run it: z3 FILE, or cvc5 FILE. It must say unsat.
+(set-logic ALL)
+(declare-const s Int)
+(declare-const ca Int)
+(declare-const xa Int)
+(declare-const e Int)
+(declare-const start Int)
+(declare-const l Int)
+(assert (and (>= ca 1) (<= 0 e) (< e s) (= start (* xa ca))))
+(assert (and (<= start e) (< e (+ start ca))))
+(assert (= l (ite (<= ca (- s start)) ca (- s start))))
+(assert (not (and (<= 0 (- e start)) (< (- e start) l))))
+(check-sat)

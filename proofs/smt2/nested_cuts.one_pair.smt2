@@ -1,0 +1,21 @@
+; Cutting a shard again gives every element exactly one pair of owners
+;
+; Proof one_pair
+; Outer owners are equal (chunk_coverage), so the parts are the same, so the inner owners are equal too.
+;
+; Run it: z3 FILE, or cvc5 FILE. It must say unsat.
+(set-logic ALL)
+(declare-const s Int)
+(declare-const ca Int)
+(declare-const xa Int)
+(declare-const e Int)
+(declare-const start Int)
+(declare-const l Int)
+(assert (and (>= ca 1) (<= 0 e) (< e s) (= start (* xa ca))))
+(assert (and (<= start e) (< e (+ start ca))))
+(assert (= l (ite (<= ca (- s start)) ca (- s start))))
+(declare-fun inner (Int Int) Int)
+(declare-const ya Int)
+(assert (= xa ya))
+(assert (distinct (inner (- e (* xa ca)) l) (inner (- e (* ya ca)) l)))
+(check-sat)

@@ -1,0 +1,18 @@
+; Weights used on the first and the last stage are shares over those members only
+;
+; Witness average_over_the_axis
+; N = 4: an average over four stages gives a quarter of each use.
+;
+; Run it: z3 FILE, or cvc5 FILE. It must say sat.
+(set-logic ALL)
+(declare-fun count (Int) Int)
+(declare-const N Int)
+(declare-const n Int)
+(define-fun claim ((m Int)) Bool (= (count m) (+ (ite (> m 0) 1 0) (ite (and (> m (- N 1)) (> N 1)) 1 0))))
+(assert (and (>= N 1) (>= n 0) (< n N)))
+(assert (= (count 0) 0))
+(assert (= (count (+ n 1)) (+ (count n) (ite (or (= n 0) (= n (- N 1))) 1 0))))
+(declare-const factor Real)
+(assert (and (= N 4) (= factor (/ 1.0 (to_real N)))))
+(assert (distinct factor 1.0))
+(check-sat)

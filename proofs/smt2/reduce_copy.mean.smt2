@@ -1,0 +1,17 @@
+; Summing copies counts everything N times; averaging them changes nothing
+;
+; Proof mean
+;
+; Run it: z3 FILE, or cvc5 FILE. It must say unsat.
+(set-logic ALL)
+(declare-fun sum (Int) Real)
+(declare-const n Int)
+(define-fun claim ((m Int)) Bool (= (sum m) (to_real m)))
+(assert (>= n 0))
+(assert (= (sum 0) 0.0))
+(assert (= (sum (+ n 1)) (+ (sum n) 1.0)))
+(declare-const N Int)
+(assert (>= N 1))
+(assert (claim N))
+(assert (distinct (/ (sum N) (to_real N)) 1.0))
+(check-sat)

@@ -1,0 +1,26 @@
+; Tensor and data parallelism together are right for every size
+;
+; Proof the_helper
+; The equation used above.
+;
+; Run it: z3 FILE, or cvc5 FILE. It must say unsat.
+(set-logic ALL)
+(declare-const D Int)
+(declare-const R Int)
+(declare-const M Int)
+(declare-const t Int)
+(declare-const f Real)
+(declare-const m Real)
+(declare-const k Real)
+(declare-const K Real)
+(declare-const shares Real)
+(assert (and (>= D 1) (>= R 1) (>= M 1) (>= t 1)))
+(assert (= (* f (to_real t)) 1.0))
+(assert (= (* m (to_real M)) f))
+(assert (= shares 1.0))
+(assert (= (* k (to_real D)) (* m shares)))
+(assert (= (* K (to_real D) (to_real M) (to_real t)) 1.0))
+(assert (not (and
+  (= (* k (to_real D) (to_real M) (to_real t)) (* m (to_real M) (to_real t)))
+  (= (* m (to_real M) (to_real t)) (* f (to_real t))))))
+(check-sat)

@@ -1,0 +1,22 @@
+; Each condition is necessary: for some optimizer, breaking it makes parameters wrong
+;
+; Proof coverage
+; A copy that no update reaches is right only where the update does nothing.
+;
+; Run it: z3 FILE, or cvc5 FILE. It must say unsat.
+(set-logic ALL)
+(declare-const theta Real)
+(declare-const omega Real)
+(declare-const fed Real)
+(declare-const theta2 Real)
+(declare-const s_theta Real)
+(declare-const s_omega Real)
+(declare-const gradient Real)
+(declare-const s_theta2 Real)
+(define-fun U ((t Real) (o Real) (g Real)) Real (- t o g))
+(assert (= s_theta2 (U s_theta s_omega gradient)))
+(define-fun updated () Bool (= theta2 (U theta omega fed)))
+(assert (and (= theta2 theta) (= theta s_theta)))
+(assert (= theta2 s_theta2))
+(assert (distinct (+ s_omega gradient) 0.0))
+(check-sat)

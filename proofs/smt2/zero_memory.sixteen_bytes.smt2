@@ -1,0 +1,21 @@
+; The ZeRO stages take less and less memory, and stage 3 takes 1/N of it, up to the unit
+;
+; Witness sixteen_bytes
+; Mixed precision with Adam, 2 + 2 + 12 bytes, N = 8: 16, 5.5, 3.75 and 2 bytes.
+;
+; Run it: z3 FILE, or cvc5 FILE. It must say sat.
+(set-logic ALL)
+(declare-const N Int)
+(declare-const i Real)
+(declare-const p Real)
+(declare-const g Real)
+(declare-const a Real)
+(declare-const u Real)
+(assert (and (>= N 1) (= (* i (to_real N)) 1.0) (> p 0.0) (> g 0.0) (> a 0.0) (>= u 0.0)))
+(define-fun data_parallel () Real (+ p g a))
+(define-fun zero1 () Real (+ p g (* i a)))
+(define-fun zero2 () Real (+ p (* i g) (* i a)))
+(define-fun zero3 () Real (+ (* i p) (* i g) (* i a)))
+(assert (and (= N 8) (= p 2.0) (= g 2.0) (= a 12.0)))
+(assert (and (= data_parallel 16.0) (= zero1 5.5) (= zero2 3.75) (= zero3 2.0)))
+(check-sat)

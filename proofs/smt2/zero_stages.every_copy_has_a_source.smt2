@@ -1,0 +1,22 @@
+; Data parallelism and the ZeRO stages meet state consistency
+;
+; Proof every_copy_has_a_source
+;
+; Run it: z3 FILE, or cvc5 FILE. It must say unsat.
+(set-logic ALL)
+(declare-sort Device 0)
+(declare-sort Element 0)
+(declare-fun owner (Element) Device)
+(declare-const x Device)
+(declare-const e Element)
+(declare-datatypes ((Stage 0)) (((ddp) (one) (two) (three))))
+(declare-const stage Stage)
+(define-fun holds ((y Device) (f Element)) Bool (or (distinct stage three) (= y (owner f))))
+(define-fun has_gradient ((y Device) (f Element)) Bool (or (= stage ddp) (= stage one) (= y (owner f))))
+(define-fun has_moments ((y Device) (f Element)) Bool (or (= stage ddp) (= y (owner f))))
+(define-fun updates ((y Device) (f Element)) Bool (and (holds y f) (has_gradient y f) (has_moments y f)))
+(define-fun source ((y Device) (f Element)) Device (ite (= stage ddp) y (owner f)))
+(define-fun gathered () Bool (distinct stage ddp))
+(assert (holds x e))
+(assert (not (updates (source x e) e)))
+(check-sat)

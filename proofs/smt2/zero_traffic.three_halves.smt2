@@ -1,0 +1,16 @@
+; ZeRO-3 sends 3/2 of what data parallelism sends, for every N
+;
+; Proof three_halves
+;
+; Run it: z3 FILE, or cvc5 FILE. It must say unsat.
+(set-logic ALL)
+(declare-const N Int)
+(declare-const M Int)
+(declare-const s Real)
+(declare-const r Real)
+(assert (and (>= N 1) (>= M 1) (> s 0.0) (= (* (to_real N) r) (* (to_real (- N 1)) s))))
+(define-fun data_parallel () Real (* 2.0 r))
+(define-fun zero1 () Real (+ r r))
+(define-fun zero3 ((turns Int)) Real (+ (* (to_real turns) (+ r r)) r))
+(assert (not (and (= (* 2.0 (zero3 1)) (* 3.0 data_parallel)) (= zero1 data_parallel))))
+(check-sat)
