@@ -45,8 +45,8 @@ class Settings:
                 raise ValueError(f"at: {name} must be a positive whole number, not {size!r}")
         if self.rlimit is not None and self.rlimit < 1:
             raise ValueError(f"rlimit must be at least 1, not {self.rlimit}")
-        if self.timeout is not None and not self.timeout > 0:
-            raise ValueError(f"timeout must be more than 0 seconds, not {self.timeout}")
+        if self.timeout is not None and not 0 < self.timeout < float("inf"):
+            raise ValueError(f"timeout must be more than 0 seconds, and not endless: {self.timeout} is not")
 
 
 def check(

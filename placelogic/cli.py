@@ -88,6 +88,10 @@ def check(files: tuple[str, ...], form: str, quiet: bool, **settings: Any) -> in
     from placelogic.report.terminal import Printer, Progress, terminal_width
     from placelogic.report.text import Look, closing_lines, file_lines
 
+    try:
+        options = Settings(**settings)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
     found = [Found(STDIN, data=_stdin_bytes()) if one.path == STDIN_ARGUMENT else one for one in find(files)]
     look = Look(terminal_width(sys.stdout), quiet)
     printer = Printer(sys.stdout)
@@ -95,7 +99,7 @@ def check(files: tuple[str, ...], form: str, quiet: bool, **settings: Any) -> in
     done: list[FileReport] = []
     try:
         progress.step()
-        for file in check_files(found, Settings(**settings)):
+        for file in check_files(found, options):
             done.append(file)
             if form == "text" and (lines := file_lines(file, look)):
                 progress.clear()

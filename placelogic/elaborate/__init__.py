@@ -37,6 +37,8 @@ Codes of the problems found here (PL0 files, PL2 names, PL3 meaning, PL4 arithme
     PL338  optimizer on the host, gradients not moved           PL339  gradients on the host, optimizer not
     PL340  a root over a product of open sizes                  PL341  a broadcast among several init lines
     PL342  the start said to be both the same and different     PL343  the fresh gradient or the buffer?
+    PL345  micro-batches combined by nothing  PL346  used on the end stages of no axis
+    PL347  routed experts cut inside a matrix
     PL350  a size given by an axis            PL390  budgets and claims
 
     PL400  a size that is no positive whole number              PL401  division by zero

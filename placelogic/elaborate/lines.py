@@ -92,6 +92,9 @@ def read_stated(
             assert won is not None
             item, node, product = won
             line_ = SyncLine(node.op, item.origin(node.span))
+            if atom is None and node.op == "none":
+                log.once(item, "PL345", "micro-batches are added up in the buffer: what can be said is whether they are "
+                         "summed or averaged", node.span, "say `by sum` or `by mean` (or write a `step`)")  # fmt: skip
             if atom is None:
                 sync_microbatches[group.name] = line_
                 continue

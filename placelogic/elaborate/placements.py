@@ -16,7 +16,7 @@ from placelogic.elaborate.targets import NAME, Group, Groups, agree, select, str
 from placelogic.problem import closest
 from placelogic.program.catalog import ACTIVATION_DIMS, STATE_DIMS
 from placelogic.program.expr import Expr, Name
-from placelogic.program.program import Axes, Conflict, Cut, Layout, Letter, Origin, Split
+from placelogic.program.program import Axes, Conflict, Cut, Layout, Letter, Origin, Split, Stages
 from placelogic.syntax import ast
 
 
@@ -112,6 +112,9 @@ def layout(
                 # statement that does not name it.
                 if group.uses is not None and group.uses.axis == atom and level < NAME:
                     continue
+                # Recomputing says nothing about cuts: see _residency.
+                if p.entry.mode.letter == "M":
+                    continue
                 says.setdefault(atom, []).append((level, _Say(p, (index, position), product)))
     winners: dict[str, _Say] = {}
     conflicts: dict[tuple[Origin, Origin], Conflict] = {}
@@ -124,6 +127,28 @@ def layout(
             conflicts.setdefault((conflict.first, conflict.second), conflict)
     host, materialized = _residency(mine)
     return Layout(_cuts(winners), host, materialized, None), list(conflicts.values())
+
+
+def check_loose_ends(groups: Groups, stages: Stages | None, layouts: Mapping[str, Mapping[str, Layout]], log: Log) -> None:
+    """`used on first` without an axis, in a spec that deals out layers by hand: which axis is meant?"""
+    if stages is not None:
+        return
+    cut = next((c for states in layouts.values() for c in states["params"].cuts if c.dim == "layer"), None)
+    for group in groups.members:
+        loose = next((p for p in group.statement.props if isinstance(p, ast.UsedOnProp) and p.axis is None), None)
+        if cut is not None and loose is not None:
+            axis = "*".join(cut.axes)
+            log.at(group.item, "PL346", f"layers are dealt out over {axis}, and nothing says on which axis `{group.name}` "
+                   "is used first or last", loose.span, f"write `of {axis}`, or `stages over {axis}`")  # fmt: skip
+
+
+def check_routed(group: Group, params: Layout, log: Log) -> None:
+    """Routing sends tokens to whole experts: what it deals out are experts, not pieces of their matrices."""
+    for axis in group.routed:
+        cut = params.cut(axis)
+        if cut is not None and cut.letter == "S" and cut.dim in group.dims:
+            log.add("PL347", f"`{group.name}` is routed over {axis}, which deals out whole experts, and cut `on {cut.dim}` "
+                    "there, which does not", cut.origin.span, "say `sharded` without a dimension, or drop `routed over`")  # fmt: skip
 
 
 def check_stages(group: Group, layouts: Mapping[str, Layout], log: Log) -> None:
@@ -144,7 +169,7 @@ def _cuts(winners: dict[str, _Say]) -> tuple[Cut, ...]:
     cuts: dict[tuple[int, int], Cut] = {}
     for say in sorted(winners.values(), key=lambda say: say.order):
         mode = say.placed.entry.mode
-        if mode.letter in ("R", "M"):
+        if mode.letter == "R":
             continue
         letter: Letter = "S" if mode.letter == "S" else "S*"
         kept = tuple(atom for atom in say.product if atom in winners and winners[atom].order == say.order)

@@ -52,6 +52,7 @@ def resolve(name: str, items: Sequence[Item], span: Span, fixed: Mapping[str, in
     placed = placements.read_places(items, sizes, groups, log)
     reshards = placements.read_reshards(items, sizes, groups, log)
     weights: list[Weights] = []
+    everywhere: dict[str, dict[str, Layout]] = {}
     conflicts: list[Conflict] = []
     for group in groups.members:
         layouts: dict[str, Layout] = {}
@@ -62,7 +63,11 @@ def resolve(name: str, items: Sequence[Item], span: Span, fixed: Mapping[str, in
             layouts["params"] = dataclasses.replace(layouts["params"], reshard=reshards[group.name])
         placements.check_activations(group, layouts["activations"], work.splits, log)
         placements.check_stages(group, layouts, log)
+        steps.check_hosted(group, layouts, log)
+        placements.check_routed(group, layouts["params"], log)
+        everywhere[group.name] = layouts
         weights.append(_weights(group, layouts, items, groups, sizes, log))
+    placements.check_loose_ends(groups, stages, everywhere, log)
     program = Program(
         name=name,
         mesh=sizes.mesh(),

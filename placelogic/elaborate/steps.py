@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from placelogic.compat import assert_never
@@ -230,7 +230,7 @@ def check_host(
     """Moves to and from the host, in a stated step of these weights."""
     hosted = {state for state in ("params", "optimizer", "gradients") if layouts[state].host is not None}
     every = list(pg.flat(ops))
-    moves = any(isinstance(op, pg.OffloadGradients) for op in every)
+    moves = _offloads(ops)
     for op in every:
         place = op.origin.library or op.origin.span
         if isinstance(op, pg.OffloadGradients) and not hosted & {"optimizer", "gradients"}:
@@ -241,10 +241,34 @@ def check_host(
                    place, f"place it there: `place {group.name} {{ optimizer offloaded }}`")  # fmt: skip
     if "optimizer" in hosted and not moves:
         log.once(item, "PL338", f"the optimizer of `{group.name}` lies on the host, and this step does not say how "
-               "gradients get there", span, "add `offload gradients` before `update`")  # fmt: skip
-    if "gradients" in hosted and "optimizer" not in hosted:
-        log.once(item, "PL339", f"gradients of `{group.name}` on the host with its optimizer on the device are not "
-               "modelled in a stated step", span, "offload the optimizer too, or let the step be derived")  # fmt: skip
+               "all gradients get there before the update", span,
+               "write `offload gradients` after they are accumulated and before `update`, once or in each micro-batch")  # fmt: skip
+
+
+def check_hosted(group: Group, layouts: Mapping[str, pg.Layout], log: Log) -> None:
+    """Gradients on the host are for an optimizer that is there too."""
+    if layouts["gradients"].host is not None and layouts["optimizer"].host is None and not group.frozen:
+        log.add("PL339", f"gradients of `{group.name}` on the host with its optimizer on the device are not modelled",
+                layouts["gradients"].host.span, "offload the optimizer too, or keep the gradients on the device")  # fmt: skip
+
+
+def _offloads(ops: Sequence[Op]) -> bool:
+    """Whether the gradients of every micro-batch have left for the host when the update comes."""
+    accumulated = False
+    for op in ops:
+        match op:
+            case pg.Loop(subset=subset, body=body):
+                for index, inner in enumerate(body):
+                    accumulated = accumulated or isinstance(inner, pg.Accumulate)
+                    if isinstance(inner, pg.Update):
+                        return any(isinstance(o, pg.OffloadGradients) for o in body[:index]) and accumulated
+                    if isinstance(inner, pg.OffloadGradients) and accumulated and subset == "each":
+                        return True
+            case pg.OffloadGradients() if accumulated:
+                return True
+            case pg.Update():
+                return False
+    return False
 
 
 def check_together(

@@ -35,6 +35,7 @@ def check_arithmetic(program: Program, sizes: Sizes, solver: Solver) -> tuple[tu
         asked.append(question)
         if problem is not None:
             problems.append(problem)
+    problems += _sizes_of_weights(program, sizes, solver)
     problems += ambiguous_streams(program)
     if problems:
         raise SpecError(*problems)
@@ -50,6 +51,27 @@ def _zero(divisor: Divisor, sizes: Sizes, answer: Answer) -> Problem:
         divisor.span,
         "rule that out with `assume`, or divide by something else",
     )
+
+
+def _sizes_of_weights(program: Program, sizes: Sizes, solver: Solver) -> Iterator[Problem]:
+    """Weights have elements at every allowed size. What only adds and multiplies sizes needs no question."""
+    for weights in program.weights:
+        if weights.size is None:
+            continue
+        size = sizes.ratio(weights.size)
+        if all(coefficient > 0 for poly in (size.num, size.den) for _, coefficient in poly):
+            continue
+        answer = solver.check(test("<=", size), model=True)
+        if answer.status == "sat":
+            model = complete(sizes, answer.model or {})
+            used = set(size.variables)
+            where = ", ".join(f"{name} = {value}" for name, value in model.items() if name in used)
+            yield Problem(
+                "PL400",
+                f"the size of `{weights.name}` is not positive at {where}",
+                weights.size.span if weights.size.span.line else weights.span,
+                "rule that out with `assume`, or correct the size",
+            )
 
 
 def _roots(program: Program, sizes: Sizes, solver: Solver) -> Iterator[tuple[Question, Problem | None]]:

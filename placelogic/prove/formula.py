@@ -246,7 +246,10 @@ def smt(formula: Formula) -> str:
             total = "0" if not terms else terms[0] if len(terms) == 1 else f"(+ {' '.join(terms)})"
             return f"(distinct {total} {_poly(goal)})"
         case Remainder(name, num, den):
-            return f"(= {symbol(name)} (mod {_poly(num)} {_poly(den)}))"
+            rest, by = f"(mod {_poly(num)} {_poly(den)})", _poly(den)
+            if not _positive(den):  # SMT-LIB's remainder is never negative; ours has the divisor's sign
+                rest = f"(ite (and (< {by} 0) (distinct {rest} 0)) (+ {rest} {by}) {rest})"
+            return f"(= {symbol(name)} {rest})"
         case _:
             assert_never(formula)
 

@@ -6,7 +6,7 @@ construction becomes the constant 1 and needs no query. Every variable is a posi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import gcd
@@ -130,8 +130,13 @@ class Ratio:
         return None
 
     @property
+    def variables(self) -> Iterator[str]:
+        """Every variable that occurs, with repeats."""
+        return (name for poly in (self.num, self.den) for monomial, _ in poly for name, _ in monomial)
+
+    @property
     def monomial(self) -> bool:
-        """A single nonzero term over a single term: never zero at positive sizes."""
+        """A single nonzero term over a single term: never zero where all its variables are positive."""
         return len(self.num) == 1 and len(self.den) == 1
 
     def at(self, env: Mapping[str, int]) -> Fraction:

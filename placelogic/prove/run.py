@@ -27,7 +27,7 @@ from placelogic.program.program import (
     flat,
 )
 from placelogic.prove.formula import FALSE, TRUE, Formula, at_least, both, either, negate, test
-from placelogic.prove.ratio import ONE, Ratio, const, var
+from placelogic.prove.ratio import ONE, Ratio, TooLarge, const, var
 from placelogic.prove.sizes import Sizes
 from placelogic.prove.transfer import Group
 from placelogic.prove.values import (
@@ -64,6 +64,10 @@ _GRADIENT_OPS = (Reduce, GatherGradients, Scale, ScaleLoss)
 """What acts on the fresh gradient when it stands before `accumulate` in a loop."""
 
 
+MAX_TERMS = 60
+"""Different histories a gradient may have: each loop that acts on its buffer multiplies them."""
+
+
 class Run:
     """One weight group's step, executed symbolically. Everything is linear, so that a loop is
     `buffer <- A(buffer) + G(fresh)` and its effect follows from A and G."""
@@ -79,6 +83,8 @@ class Run:
         for op in step.ops:
             if isinstance(op, Loop):
                 buffers = self._loop(op, buffers)
+                if sum(len(terms) for value in buffers.values() for terms in value.values()) > MAX_TERMS:
+                    raise TooLarge
             else:
                 buffers = self._op(op, buffers, _ALWAYS, ONE)
         return self.trace

@@ -122,7 +122,8 @@ class Sizes:
             value = self.ratio(divisor)
             if not value.num:
                 raise SpecError(_zero(divisor))
-            if not value.monomial:
+            may_vanish = any(name in self._remainders.values() for name in value.variables)
+            if not value.monomial or may_vanish:
                 self.divisors.append(Divisor(value, show(divisor), divisor.span))
 
     def _remainder(self, a: Ratio, b: Ratio, expr: Expr) -> Ratio:

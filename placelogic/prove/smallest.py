@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from time import monotonic
 
 from placelogic.prove.confirm import Confirmation
 from placelogic.prove.formula import Formula, equal, test
@@ -12,8 +13,10 @@ from placelogic.prove.ratio import const, var
 from placelogic.prove.sizes import PER_ITEM, Sizes
 from placelogic.prove.solver import Solver
 
-MAX_MESHES = 600
+MAX_MESHES = 300
 """Meshes tried, smallest first, before the solver's own model is taken as it is."""
+PATIENCE_S = 5.0
+"""Wall clock of that search, a backstop where single queries are slow."""
 MAX_REJECTED = 8
 """Models that the simulation may contradict before the search stops."""
 
@@ -66,8 +69,9 @@ def _meshes(solver: Solver, sizes: Sizes, violation: Formula, model: Mapping[str
     start = tuple(_least(solver, violation, axis, model.get(axis, 1)) for axis in axes)
     heap = [(_product(start), start)]
     seen = {start}
+    end = monotonic() + PATIENCE_S
     for _ in range(MAX_MESHES):
-        if not heap:
+        if not heap or monotonic() > end:
             return
         _, point = heapq.heappop(heap)
         yield dict(zip(axes, point))
