@@ -50,6 +50,9 @@ def _roles(draft: Draft, random: Random) -> None:
             draft.roles[", ".join(pair)] = "zero3"
             draft.uses.append(f"hsdp(shard = {pair[0]}, replicate = {pair[1]})")
             product = ""
+        elif random.random() < 0.15:
+            _expert(draft, product, random)
+            product = ""
         elif random.random() < 0.5:
             draft.views.append(f"axis ab = {product}")
             product = "ab"
