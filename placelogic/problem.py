@@ -31,5 +31,6 @@ def closest(name: str, known: Iterable[str]) -> str | None:
     """A hint with the closest known name, or None when nothing is near."""
     import difflib  # half of the start-up time of `--help`
 
-    near = difflib.get_close_matches(name, sorted(set(known)), n=1, cutoff=0.6)
-    return f"did you mean `{near[0]}`?" if near else None
+    spelled = {one.lower(): one for one in sorted(set(known), reverse=True)}
+    near = difflib.get_close_matches(name.lower(), sorted(spelled), n=1, cutoff=0.6)
+    return f"did you mean `{spelled[near[0]]}`?" if near else None

@@ -3,19 +3,21 @@
     python scripts/mutants.py                     every mutant of every file (some minutes)
     python scripts/mutants.py kinds.py            of one file
     python scripts/mutants.py --list              what would be done
+    python scripts/mutants.py --json FILE --again     those that survived last time, after adding specs
     python scripts/mutants.py --report docs/mutation.md
 
-A mutant is *killed* when a test of tests/verdicts fails, or, for those that survive them, one of
-tests/property. Each runs in a process of its own, forked from one that has read all specs already, on
-a copy of the tree; the working tree is never touched.
+A mutant is *killed* when a test of tests/verdicts fails, or, for those that survive them, when proof
+and simulation disagree on one of the random specs of tests/property. Each runs in a process of its
+own, forked from one that has read all specs already, on a copy of the tree; the working tree is never
+touched. Only specs that run the mutated statement are asked.
 """
 
 from __future__ import annotations
 
 import argparse
+import compileall
 import datetime
-import importlib
-import inspect
+import gc
 import json
 import os
 import shutil
@@ -23,14 +25,16 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
-import report_mutants  # noqa: E402
-from mutations import Mutation, apply, mutations  # noqa: E402
+import report_mutants
+from killers import Check, all_checks
+from mutations import Mutation, apply, mutations
 
 ROOT = Path(__file__).resolve().parents[1]
 FILES = [
@@ -40,7 +44,6 @@ FILES = [
 ]  # fmt: skip
 """The files that hold the rules."""
 
-KILLERS = ["test_verdict_table", "test_more_verdicts"]
 SECONDS = 60
 """A mutant that runs longer is killed: some loop of it does not end."""
 
@@ -57,20 +60,15 @@ class Result:
     seconds: float
 
 
-@dataclass(frozen=True)
-class Check:
-    """One call of one test function. `stem`: the spec file it is about."""
-
-    stem: str
-    name: str
-    run: Callable[[], None]
-
-
 def main() -> int:
     options = _options()
     files = [file for file in FILES if not options.files or Path(file).name in options.files]
     found = [m for file in files for m in mutations((ROOT / "placelogic" / file).read_text(), file)]
     found = found[:: options.every]
+    known = json.loads(Path(options.json).read_text()) if options.again else []
+    survived = {result["key"] for result in known if result["killed_by"] is None}
+    if options.again:
+        found = [mutation for mutation in found if mutation.key in survived]
     if options.list:
         for mutation in found:
             print(f"{mutation.file}:{mutation.line} {mutation.where}: {mutation.before}  =>  {mutation.after}")
@@ -79,17 +77,20 @@ def main() -> int:
     started = time.time()
     with tempfile.TemporaryDirectory() as folder:
         results = list(_shared_out(found, Path(folder), options))
+    if options.again:
+        fresh = {result.key: result for result in results}
+        results = [fresh.get(old["key"]) or Result(**old) for old in known]
     if options.json:
         Path(options.json).write_text(json.dumps([asdict(result) for result in results], indent=1))
     survivors = [result for result in results if result.killed_by is None]
-    for result in survivors:
+    for result in report_mutants.unexplained(results):
         print(f"SURVIVED {result.file}:{result.line} {result.where}: {result.before}  =>  {result.after}")
-    print(f"{len(results)} mutants, {len(results) - len(survivors)} killed, {len(survivors)} survived, "
-          f"{time.time() - started:.0f} s")  # fmt: skip
+    seconds = time.time() - started
+    print(f"{len(results)} mutants, {len(results) - len(survivors)} killed, {len(survivors)} survived, {seconds:.0f} s")
     if options.report:
         command = f"python scripts/mutants.py --report {options.report}"
-        report_mutants.write(Path(options.report), results, command, datetime.date.today())
-    return 0
+        report_mutants.write(Path(options.report), results, command, datetime.date.today(), seconds)
+    return 1 if report_mutants.unexplained(results) else 0
 
 
 def _options() -> argparse.Namespace:
@@ -99,8 +100,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--every", type=int, default=1, help="only every n-th mutant")
     parser.add_argument("--json", help="write the results here")
+    parser.add_argument("--again", action="store_true", help="only what survived according to --json, and update it")
     parser.add_argument("--report", help="update the tables of this page")
-    parser.add_argument("--no-property", action="store_true", help="leave tests/property out")
+    parser.add_argument("--seeds", type=int, default=100, help="random specs asked about what survives the others")
     return parser.parse_args()
 
 
@@ -133,22 +135,26 @@ def _shared_out(found: list[Mutation], folder: Path, options: argparse.Namespace
 
 
 def _work(mine: list[Mutation], tree: Path, options: argparse.Namespace) -> Iterator[Result]:
+    compileall.compile_dir(tree, quiet=2)  # all but the mutated file is compiled once
     sys.dont_write_bytecode = True
     sys.path[:0] = [str(tree), str(tree / "tests" / "verdicts")]
     os.chdir(tree)
-    checks = _checks()
-    passing, ran = _before(checks, tree)
+    checks = all_checks()
+    passing, ran, cost = _before(checks, tree)
     for name in sorted({check.name for check in checks} - {checks[index].name for index in passing}):
         print(f"fails before any mutation, and is left out: {name}", file=sys.stderr)
     checks = [checks[index] for index in passing]
-    property_tests = tree / "tests" / "property"
-    more = [] if options.no_property or not property_tests.is_dir() else [property_tests]
+    gc.collect()
+    gc.freeze()
+    kills: Counter[str] = Counter()
+    last = ""
     for index, mutation in enumerate(mine):
         began = time.time()
         reach = [check for check in checks if _reaches(mutation, ran.get(check.stem))]
-        killed_by, stem = _try(mutation, tree, reach, more)
-        if stem:  # what killed one tends to kill its neighbours
-            checks.sort(key=lambda check: check.stem != stem)
+        # What killed one tends to kill its neighbours; then the cheapest that killed many.
+        reach.sort(key=lambda check: (check.stem != last, -(1 + kills[check.stem]) / cost[check.stem], check.stem))
+        killed_by, last = _try(mutation, tree, reach, range(options.seeds))
+        kills[last] += 1
         print(f"{index + 1}/{len(mine)} {mutation.file}:{mutation.line} {killed_by or 'SURVIVED'}", file=sys.stderr)
         yield Result(mutation.file, mutation.line, mutation.where, mutation.before, mutation.after, mutation.key,
                      killed_by, round(time.time() - began, 2))  # fmt: skip
@@ -166,45 +172,49 @@ def _reaches(mutation: Mutation, ran: Lines | None) -> bool:
     return not ran.get(mutation.file, set()).isdisjoint(range(first, last + 1))
 
 
-def _before(checks: list[Check], tree: Path) -> tuple[list[int], dict[str, Lines]]:
-    """Which checks pass before anything is broken, and which lines the specs of each file run."""
+def _before(checks: list[Check], tree: Path) -> tuple[list[int], dict[str, Lines], dict[str, float]]:
+    """Which checks pass before anything is broken, which lines the specs of each file run, and how
+    many seconds they take."""
     out, into = os.pipe()
     child = os.fork()
     if child == 0:
         files = {str(tree / "placelogic" / file): file for file in FILES}
         ran: dict[str, Lines] = {}
         passing = []
+        cost: Counter[str] = Counter()
         for index, check in enumerate(checks):
+            began = time.time()
             lines = ran.setdefault(check.stem, {})
 
             def local(frame, event, _, lines=lines):
                 lines.setdefault(files[frame.f_code.co_filename], set()).add(frame.f_lineno)
-                return local  # noqa: B023
+                return local
 
-            sys.settrace(lambda frame, *_: local(frame, *_) if frame.f_code.co_filename in files else None)  # noqa: B023
-            if _outcome([check], [])[0] is None:
+            sys.settrace(lambda frame, *_: local(frame, *_) if frame.f_code.co_filename in files else None)
+            if _outcome([check], range(0))[0] is None:
                 passing.append(index)
+            cost[check.stem] += time.time() - began
         sys.settrace(None)
-        said = [passing, {stem: {f: sorted(ls) for f, ls in lines.items()} for stem, lines in ran.items()}]
+        said = [passing, {stem: {f: sorted(ls) for f, ls in lines.items()} for stem, lines in ran.items()}, cost]
         os.write(into, json.dumps(said).encode())
         os._exit(0)
     os.close(into)
     with os.fdopen(out) as pipe:
-        passing, found = json.loads(pipe.read())
+        passing, found, cost = json.loads(pipe.read())
     os.waitpid(child, 0)
-    return passing, {stem: {f: set(ls) for f, ls in lines.items()} for stem, lines in found.items()}
+    return passing, {stem: {f: set(ls) for f, ls in lines.items()} for stem, lines in found.items()}, cost
 
 
-def _try(mutation: Mutation, tree: Path, checks: list[Check], more: list[Path]) -> tuple[str | None, str]:
+def _try(mutation: Mutation, tree: Path, checks: list[Check], seeds: range) -> tuple[str | None, str]:
     """The test that kills a mutant, and the file of specs that it is about."""
     file = tree / "placelogic" / mutation.file
-    source = file.read_text()
+    source, times = file.read_text(), file.stat()
     file.write_text(apply(source, mutation))
     out, into = os.pipe()
     child = os.fork()
     if child == 0:
         signal.alarm(SECONDS)
-        said = _outcome(checks, more)
+        said = _outcome(checks, seeds)
         os.write(into, json.dumps(said).encode())
         os._exit(0)
     os.close(into)
@@ -212,10 +222,11 @@ def _try(mutation: Mutation, tree: Path, checks: list[Check], more: list[Path]) 
         said = pipe.read()
     os.waitpid(child, 0)
     file.write_text(source)
+    os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))  # so that what was compiled counts again
     return tuple(json.loads(said)) if said else (f"no answer within {SECONDS} s", "")
 
 
-def _outcome(checks: list[Check], more: list[Path]) -> tuple[str | None, str]:
+def _outcome(checks: list[Check], seeds: range) -> tuple[str | None, str]:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     for check in checks:
@@ -223,76 +234,14 @@ def _outcome(checks: list[Check], more: list[Path]) -> tuple[str | None, str]:
             check.run()
         except Exception:  # an assertion, or the mutant fell over
             return check.name, check.stem
-    if more:
-        import pytest
+    if seeds:
+        from tests.property.many import one
 
         signal.alarm(10 * SECONDS)
-        if pytest.main(["-q", "-x", "-p", "no:cacheprovider", *map(str, more)]) == 1:
-            return "tests/property", ""
+        for seed in seeds:
+            if one(seed, max_devices=9, max_meshes=4).disagreement is not None:
+                return f"property, seed {seed}", ""
     return None, ""
-
-
-# --- the tests ------------------------------------------------------------------------------
-
-
-def _checks() -> list[Check]:
-    """Every call of a test function of tests/verdicts about one file of specs.
-
-    Reads everything that no mutant changes: libraries, the grammar, the specs."""
-    _read_specs_once()
-    found = []
-    for module_name in KILLERS:
-        module = importlib.import_module(module_name)
-        for name, function in vars(module).items():
-            if name.startswith("test_") and callable(function):
-                found += _calls(module_name, function)
-    return sorted(found, key=lambda check: check.stem)
-
-
-def _calls(module: str, function: Callable) -> Iterator[Check]:
-    marks = [mark for mark in getattr(function, "pytestmark", []) if mark.name == "parametrize"]
-    needed = set(inspect.signature(function).parameters)
-    if len(marks) != 1:
-        return
-    names, values = marks[0].args
-    names = [names] if isinstance(names, str) else list(names)
-    if needed != set(names) or "stem" not in names:
-        return
-    for value in values:
-        arguments = dict(zip(names, value if len(names) > 1 else [value]))
-        stem = arguments["stem"]
-        folder = "cases" if module == "test_verdict_table" else "more"
-        label = f"{folder}/{stem}.place" + (f" {arguments['name']}" if "name" in arguments else "")
-        if "process" not in function.__name__ and "fixed" not in function.__name__:
-            yield Check(stem, label, lambda arguments=arguments: function(**arguments))
-
-
-def _read_specs_once() -> None:
-    import z3  # noqa: F401
-    from hypothesis import settings  # noqa: F401
-
-    import placelogic.checking  # noqa: F401
-    import placelogic.report.json  # noqa: F401
-    from placelogic.syntax import parse as reader
-
-    parse, known = reader.parse, {}
-
-    def remembered(text: str, path: str):
-        if (text, path) not in known:
-            known[text, path] = parse(text, path)
-        return known[text, path]
-
-    reader.parse = remembered
-    for path in sorted(Path("tests/verdicts").glob("*/*.place")):
-        remembered(path.read_text(), str(Path.cwd() / path))
-    for path in sorted(Path("placelogic/std").glob("*.place")):
-        remembered(path.read_text(), f"placelogic/std/{path.name}")
-    try:
-        importlib.import_module("placelogic.simulate")
-    except ModuleNotFoundError:
-        print("no simulator: refutations are not confirmed", file=sys.stderr)
-    loaded = [name for name in sys.modules if name.startswith(("placelogic.prove", "placelogic.elaborate"))]
-    assert not loaded, loaded
 
 
 if __name__ == "__main__":

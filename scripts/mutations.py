@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 WORDING = {
     "message", "label", "help", "name", "fault", "span", "stated", "because", "what", "code", "where", "later",
-    "axes", "weights", "origin", "warning",
+    "axes", "weights", "origin", "warning", "shown", "spans",
 }  # fmt: skip
 """Keywords and variables that only reports read."""
 
@@ -122,6 +122,8 @@ def _sites(node: ast.AST, path: Path, where: str, nearest: ast.AST | None, lines
         for index, child in children:
             if not isinstance(child, ast.AST) or _left_alone(child):
                 continue
+            if isinstance(node, ast.ClassDef) and isinstance(child, ast.AnnAssign):
+                continue  # a field of a dataclass
             here, around, span = where, nearest, lines
             if isinstance(child, (ast.FunctionDef, ast.ClassDef)):
                 here = f"{where}.{child.name}" if where else child.name
@@ -142,12 +144,17 @@ def _covered(parent: ast.AST, node: ast.AST) -> bool:
     """Whether other mutations say as much: a decision is made both ways already, where it is taken."""
     decides = isinstance(parent, (ast.If, ast.IfExp, ast.comprehension, ast.BoolOp)) and isinstance(node, ast.Compare)
     word = isinstance(parent, (ast.Compare, ast.MatchValue)) and isinstance(node, ast.Constant) and node.value != 2
-    return decides or word
+    index = isinstance(parent, ast.Subscript) and isinstance(node, ast.Constant)
+    return decides or word or index
 
 
 def _left_alone(node: ast.AST) -> bool:
     match node:
-        case ast.UnaryOp(op=ast.USub()) | ast.JoinedStr() | ast.Import() | ast.ImportFrom() | ast.Raise() | ast.Assert() | ast.AnnAssign(value=None):
+        case (
+            ast.UnaryOp(op=ast.USub()) | ast.JoinedStr() | ast.Import() | ast.ImportFrom() | ast.Raise() | ast.Assert()
+        ):
+            return True
+        case ast.Expr(value=ast.Call(func=ast.Name(id="assert_never"))):
             return True
         case ast.keyword(arg=str(arg)):
             return arg in WORDING
@@ -156,8 +163,6 @@ def _left_alone(node: ast.AST) -> bool:
         case ast.Assign(targets=[ast.Tuple(elts=[ast.Name(id=name), *_])]):
             return name in WORDING
         case ast.Expr(value=ast.Constant()):
-            return True
-        case ast.Call(func=ast.Name(id="assert_never" | "assert_type")):
             return True
     return False
 
@@ -203,7 +208,7 @@ def _changes(node: ast.AST) -> Iterator[ast.AST | None]:
         case ast.comprehension(ifs=[*conditions]):
             for index in range(len(conditions)):
                 yield ast.comprehension(node.target, node.iter, [*conditions[:index], *conditions[index + 1 :]], 0)
-        case ast.If(test=test, body=body, orelse=orelse):
+        case ast.If(body=body, orelse=orelse):
             yield ast.If(ast.Constant(True), body, orelse)
             yield ast.If(ast.Constant(False), body, orelse)
         case ast.Match(subject=subject, cases=cases):
@@ -233,7 +238,13 @@ def _arithmetic(left: ast.expr, op: ast.operator, right: ast.expr) -> Iterator[a
 
 
 def _calls(node: ast.Call) -> Iterator[ast.AST]:
-    name = node.func.id if isinstance(node.func, ast.Name) else node.func.attr if isinstance(node.func, ast.Attribute) else ""
+    name = (
+        node.func.id
+        if isinstance(node.func, ast.Name)
+        else node.func.attr
+        if isinstance(node.func, ast.Attribute)
+        else ""
+    )
     if name in THROUGH and node.args:
         yield node.args[0]
     if name in SHORTENED:

@@ -37,10 +37,15 @@ class Log:
 
     problems: list[Problem] = field(default_factory=list)
     doubts: list[Problem] = field(default_factory=list)
+    _seen: set[Problem] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._seen.update(self.problems)
 
     def add(self, code: str, message: str, span: Span, hint: str | None = None) -> None:
         problem = Problem(code, message, span, hint)
-        if problem not in self.problems:
+        if problem not in self._seen:
+            self._seen.add(problem)
             self.problems.append(problem)
 
     def at(self, item: Item, code: str, message: str, span: Span, hint: str | None = None) -> None:

@@ -103,8 +103,9 @@ class StepReader:
                 self._log(item, "PL343", "this stands between two accumulates, so it could mean the fresh gradient "
                           "or the buffer", node.span, "write it before both or after both")  # fmt: skip
             elif index < adds[0] and buffer is not None:
+                hint = _SCATTER if buffer in _SCATTER_WORDS else "leave the name out, or write it after `accumulate`"
                 self._log(item, "PL343", f"before `accumulate` this acts on the fresh gradient, not on `{buffer}`",
-                          node.span, "leave the name out, or write it after `accumulate`")  # fmt: skip
+                          node.span, hint)  # fmt: skip
 
     def _op(self, node: ast.StepOp, item: Item, loop: bool) -> Op:
         origin = item.origin(node.span)
@@ -185,13 +186,17 @@ class StepReader:
             if name in written or (name is None and not written):
                 continue
             what = f"buffer `{name}`" if name else "the unnamed buffer"
-            hint = closest(name, known) if name else f"name the buffer: {', '.join(known)}"
+            hint = _SCATTER if name in _SCATTER_WORDS else closest(name, known) if name else f"name the buffer: {', '.join(known)}"
             self._log(item, "PL335", f"{what} is read, and nothing is ever accumulated into it",
                       op.origin.library or op.origin.span,
                       hint or f"write `accumulate into {name}` in a loop")  # fmt: skip
 
     def _log(self, item: Item, code: str, message: str, span: Span, hint: str) -> None:
         self.log.at(item, code, message, span, hint)
+
+
+_SCATTER = "for a reduce-scatter write `reduce scattered over ... by ...`"
+_SCATTER_WORDS = ("scatter", "scattered", "reduce_scatter")
 
 
 def _on_buffers(ops: Sequence[Op]) -> Iterator[Op]:

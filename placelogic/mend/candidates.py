@@ -201,6 +201,10 @@ def _in_step(place: Place, step: ast.StepStmt) -> Iterator[Edit]:
         yield after(source, step.body[-1].span, "update")
     if finding.code == "SC04" and update is not None:
         last = step.body[-1]
+        for op in step.body[:-1]:
+            if isinstance(op, (ast.GatherParamsOp, ast.FetchParamsOp)):
+                rest = tuple(other for other in step.body if other is not op)
+                yield _rewritten(source, step, (*rest, op), f"move `{op_text(op)}` to the end")
         yield after(source, update.span, "refresh params from master")
         yield after(source, last.span, "fetch params")
         if axes:

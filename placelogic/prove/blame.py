@@ -190,14 +190,21 @@ def _left(
     )
     # What meets as parts of one result, or of one tied weight, adds up; shares of the work may be averaged.
     parts = all(program.facts[weights.name][axis].part in ("activation", "use") for axis in left)
+    shared = step is not None and step.stated and sum(other.origin == step.origin for other in program.steps) > 1
+    apart = (
+        f"; where other weights of this step do not need it, give `{weights.name}` a step of its own" if shared else ""
+    )
     return Blame(
         "GI01",
         left,
         f"{what} is never summed over {axes}{hint}",
         f"along {axes} each device has only its own share",
-        f"sum it over {axes}"
-        if parts
-        else f"sum it over {axes}, or average where the loss divides by each share's own tokens",
+        (
+            f"sum it over {axes}"
+            if parts
+            else f"sum it over {axes}, or average where each share divides by its own tokens"
+        )
+        + apart,
         fault,
         rows,
     )

@@ -8,6 +8,7 @@ from math import prod
 
 from placelogic.program.expr import Name
 from placelogic.program.program import Program
+from placelogic.prove.ratio import ONE
 from placelogic.prove.sizes import PER_ITEM, Sizes
 
 
@@ -24,6 +25,8 @@ def quantities_of(program: Program, sizes: Sizes, env: Mapping[str, int]) -> dic
     count = program.work.microbatches
     if isinstance(count, Name):
         out[count.name] = int(sizes.microbatches.at(full))
+    elif sizes.microbatches != ONE:
+        out["microbatches"] = int(sizes.microbatches.at(full))
     return out
 
 

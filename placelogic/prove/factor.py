@@ -48,7 +48,8 @@ def _side(poly: Poly, sizes: Sizes) -> str:
             powers[name] -= power
     words = {PER_ITEM: "tokens per item", MICROBATCHES: "microbatches"}
     for name, power in powers.items():
-        shown = words.get(name) or (f"holders along {name[5:]}" if name.startswith("ends.") else name)
+        # Where it matters both end stages are there: two devices hold the weights.
+        shown = words.get(name) or ("2" if name.startswith("ends.") else name)
         factors += [shown] * power
     if coefficient != 1 or not factors:
         factors.insert(0, str(coefficient))

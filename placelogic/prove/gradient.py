@@ -111,7 +111,9 @@ def _uneven(program: Program, weights: Weights, sizes: Sizes, stated: bool) -> I
             span=loss.span,
             stated=stated,
             message="tokens are uneven, so a mean of means weighs the tokens of small shares more",
-            label="divides by the tokens of one share only",
+            label="divides by the tokens of one share only"
+            if loss.span != program.span
+            else "without a `loss` line, each share divides by its own tokens (`loss mean local`)",
             help="say `loss mean global` and sum instead of averaging, or `tokens even` if all shares have as many tokens",
             fault="wrong",
         )

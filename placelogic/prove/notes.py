@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from placelogic.program.expr import Num, show
-from placelogic.program.program import Loop, Program, Reduce, Step, flat
+from placelogic.program.program import GatherParams, Loop, Program, Reduce, Step, flat
 from placelogic.prove.formula import at_least, both
 from placelogic.prove.kinds import stack
 from placelogic.prove.sizes import Sizes
@@ -29,6 +29,8 @@ def notes(
         )
     if right:
         yield from _every_microbatch(program)
+    yield from _partly_stated(program)
+    yield from _idle(program)
     yield from _dead(program, traces, sizes)
 
 
@@ -94,6 +96,40 @@ def _dead_optimizer(program: Program, step: Step, sizes: Sizes) -> Iterator[Find
                 "it is never used there"
             )
             yield Finding("NT05", "note", message, cut.origin.span, weights=weights.name, axes=(axis,))
+
+
+def _partly_stated(program: Program) -> Iterator[Finding]:
+    """NT08: where some steps are stated, which are not."""
+    derived = [step.weights for step in program.steps if not step.stated and not step.lines]
+    if derived and any(step.stated for step in program.steps):
+        message = f"the step of {_few(derived)} is derived: nothing states what the code does there"
+        yield Finding("NT08", "note", message, program.group(derived[0]).span, weights=", ".join(derived))
+
+
+def _idle(program: Program) -> Iterator[Finding]:
+    """NT07: a stated gather of parameters that moves nothing, for any of the weights it is stated for."""
+    useful: dict[GatherParams, bool] = {}
+    names: dict[GatherParams, list[str]] = {}
+    for step in program.steps:
+        weights = program.group(step.weights)
+        scattered = {axis for op in flat(step.ops) if isinstance(op, Reduce) and op.scattered for axis in op.axes}
+        for op in flat(step.ops):
+            if isinstance(op, GatherParams) and op.origin.stated:
+                moves = any(
+                    weights.params.cut(axis) is None
+                    and (axis in scattered or weights.optimizer_state.cut(axis) or weights.gradients.cut(axis))
+                    for axis in op.axes
+                )
+                useful[op] = useful.get(op, False) or moves
+                names.setdefault(op, []).append(step.weights)
+    for op, moves in useful.items():
+        if not moves:
+            label = program.mesh.label(op.axes)
+            message = (
+                f"this gather moves nothing: along {label} the parameters of {_few(names[op])} are either updated "
+                "by everyone, or kept as shards"
+            )
+            yield Finding("NT07", "note", message, op.origin.span, weights=", ".join(names[op]), axes=op.axes)
 
 
 def _few(names: list[str]) -> str:

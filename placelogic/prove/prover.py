@@ -54,13 +54,13 @@ def decide(program: Program, options: Options = Options()) -> Decision:
     """The report, and every question that it rests on with z3's answer. Without `explain`, one that
     is not proved has no questions about obligations. Raises SpecError as `prove` does."""
     try:
-        return _decided(program, options)
+        return _decision(program, options)
     except TooLarge:
         message = "the factors of this step multiply out to more than can be handled"
         raise SpecError(Problem("PL406", message, program.span, "use fewer of them, or fix sizes with --at")) from None
 
 
-def _decided(program: Program, options: Options) -> Decision:
+def _decision(program: Program, options: Options) -> Decision:
     sizes, named = sizes_of(program)
     printed = _assumptions(program, named)
     trained = [weights for weights in program.weights if not weights.frozen]

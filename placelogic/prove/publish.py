@@ -58,7 +58,7 @@ def publication_obligations(
             message=message,
             label=label,
             help=help,
-            fault="nonuniform",
+            fault="nonuniform" if axes else "wrong",
             shown=shown,
         )
 
@@ -91,6 +91,9 @@ def publication_obligations(
         if not cuts[axis] and violation == FALSE:
             continue
         broadcast = copies.overwritten.get(axis)
+        early = next(
+            (p.op.origin.span for p in trace.publishes if isinstance(p.op, GatherParams) and axis in p.op.axes), None
+        )
         yield make(
             f"new parameters reach every copy over {axis}",
             (axis,),
@@ -99,11 +102,17 @@ def publication_obligations(
             "keep the old parameters"
             if broadcast is None
             else f"the broadcast over {axis} overwrites what other devices along {axis} hold of `{weights.name}`",
-            "updated shards are not published" if broadcast is None else "only the root's shard is left",
-            f"write `gather params over {axis}` at the end of the step"
-            if broadcast is None
-            else f"leave the broadcast out; `gather params over {axis}` publishes shards",
-            where if broadcast is None else broadcast,
+            "only the root's shard is left"
+            if broadcast is not None
+            else "updated shards are not published"
+            if early is None
+            else "comes too early: it moves the old parameters",
+            f"leave the broadcast out; `gather params over {axis}` publishes shards"
+            if broadcast is not None
+            else f"write `gather params over {axis}` at the end of the step"
+            if early is None
+            else "move it to the end of the step, after the update, the refresh and the fetch",
+            broadcast or early or where,
             ("new shard {i}, old parameters elsewhere", "new parameters"),
         )
 

@@ -58,7 +58,8 @@ def start_obligations(program: Program, weights: Weights, sizes: Sizes) -> Itera
             message=f"copies of `{weights.name}` along {axis} start from different values",
             label="different random numbers on copies",
             shown=("start {i}", "one start"),
-            help=f"use one seed along {axis}, or broadcast over {axis} afterwards",
+            help=f"use one seed along {axis}, or broadcast afterwards: a second line `broadcast over {axis} from 0` "
+            f"in a block `init {weights.name} {{ ... }}`",
             fault="nonuniform",
         )
 

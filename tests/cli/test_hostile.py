@@ -15,7 +15,7 @@ import pytest
 from placelogic.cli import main
 
 ROOT = Path(__file__).parents[2]
-LIMIT_S = 2.0
+LIMIT_S = 10.0
 
 SPEC = "mesh dp\nlet P\nweights model { size P }\nuse data_parallel(dp)\n"
 HUGE = "9" * 29

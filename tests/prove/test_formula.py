@@ -65,7 +65,10 @@ def _larger(parts: st.SearchStrategy[Formula]) -> st.SearchStrategy[Formula]:
     )
     joined = st.lists(parts, max_size=2)
     return (
-        st.builds(lambda ps: And(tuple(ps)), joined) | st.builds(lambda ps: Or(tuple(ps)), joined) | parts.map(Not) | sums
+        st.builds(lambda ps: And(tuple(ps)), joined)
+        | st.builds(lambda ps: Or(tuple(ps)), joined)
+        | parts.map(Not)
+        | sums
     )
 
 

@@ -86,7 +86,8 @@ def test_normal_form(pair: Pair) -> None:
     assert ratio.den and ratio.den[-1][1] > 0
     assert all(coefficient for poly in (ratio.num, ratio.den) for _, coefficient in poly)
     assert ratio * ONE == ratio
-    assert -(-ratio) == ratio
+    opposite = -ratio
+    assert -opposite == ratio
 
 
 @few

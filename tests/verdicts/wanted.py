@@ -38,6 +38,8 @@ WANTED: dict[tuple[str, str], Want] = {
     ("microbatch_loops", "replaced"): Want(mesh={}, microbatches=2),
     ("microbatch_loops", "last_comes_late"): Want(mesh={"dp": 2}),
     ("microbatch_loops", "buffer_summed_again"): Want(mesh={"dp": 2}, microbatches=2),
+    ("clipping", "shards_left_out"): Want(fault="nonuniform"),
+    ("clipping", "copies_counted_again"): Want(fault="scale"),
     ("state", "not_published"): Want(mesh={"dp": 2}),
     ("state", "muon_on_pieces"): Want(mesh={"dp": 2}),
     ("state", "start_different"): Want(mesh={"dp": 2}, absent=("GI01", "GI02", "GI03", "GI04", "GI05", "GI06")),
