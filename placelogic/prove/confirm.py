@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
-from placelogic.program.expr import Name
+from placelogic.program.expr import Name, number
 from placelogic.program.program import Program
 from placelogic.prove.ratio import ONE
 from placelogic.prove.sizes import PER_ITEM, Sizes
@@ -50,11 +50,12 @@ class Confirmation:
 def confirmer(program: Program, sizes: Sizes, weights: str | None) -> Callable[[Mapping[str, int]], Confirmation]:
     """A function of a model: does this group (or, for None, anything) train differently there?
 
-    A mesh too large is replaced by one with at most 2 (else 3) devices along each axis: the calculus
-    has decided the real one, and the simulation then shows the same step going wrong in small."""
+    A mesh too large is replaced by one with at most 2 (else 3) devices along each axis, and as many
+    micro-batches where they have a name: the calculus has decided the real one, and the simulation
+    then shows the same step going wrong in small."""
     from placelogic.simulate import SimulationTooLarge, simulate_any
 
-    def differs(mesh: Mapping[str, int], quantities: Mapping[str, int], per_item: int) -> bool:
+    def differs(program: Program, mesh: Mapping[str, int], quantities: Mapping[str, int], per_item: int) -> bool:
         try:
             outcome = simulate_any(program, mesh, quantities, per_item, weights)
         except SimulationTooLarge:
@@ -64,12 +65,23 @@ def confirmer(program: Program, sizes: Sizes, weights: str | None) -> Callable[[
     def confirm(env: Mapping[str, int]) -> Confirmation:
         full = complete(sizes, env)
         mesh, quantities, per_item = mesh_of(program, sizes, env), quantities_of(program, sizes, env), full[PER_ITEM]
-        if prod(mesh.values()) * int(sizes.microbatches.at(full)) <= MAX_TURNS:
-            return Confirmation(differs(mesh, quantities, per_item))
+        turns = int(sizes.microbatches.at(full))
+        if prod(mesh.values()) * turns <= MAX_TURNS:
+            return Confirmation(differs(program, mesh, quantities, per_item))
         for most in (2, 3):
             small = {axis: min(size, most) for axis, size in mesh.items()}
-            if differs(small, quantities, per_item):
-                return Confirmation(True, small)
-        return Confirmation(False, small)
+            told = dict(small)
+            shorter, fewer = program, dict(quantities)
+            count = program.work.microbatches
+            if isinstance(count, Name):
+                told[count.name] = fewer[count.name] = min(turns, most)
+                lets = (replace(let, value=number(fewer[count.name])) if let.name == count.name else let
+                        for let in program.lets)  # fmt: skip
+                shorter = replace(program, lets=tuple(lets))
+            elif prod(small.values()) * turns > MAX_TURNS:
+                continue
+            if differs(shorter, small, fewer, per_item):
+                return Confirmation(True, told)
+        return Confirmation(False, {})
 
     return confirm

@@ -98,12 +98,15 @@ def _decide(
     if together.status != "unsat" and not explain:
         return SpecReport(program.name, "refuted" if together.status == "sat" else "undecided", printed), ()
     results: dict[tuple[Formula, str | None], Found | GaveUp | None] = {}
+    hopeless: dict[Formula, GaveUp] = {}  # asked once, not once per weight group
     if together.status != "unsat":
         for one in pending:
             key = (one.violation, one.weights)
             if key not in results:
-                results[key] = _search(program, sizes, solver, one)
+                results[key] = hopeless.get(one.violation) or _search(program, sizes, solver, one)
             result = results[key]
+            if isinstance(result, GaveUp):
+                hopeless[one.violation] = result
             match result:
                 case None:
                     continue
