@@ -74,9 +74,13 @@ def gradient_obligations(
             violation=clash.when,
             span=clash.origin.span,
             stated=stated,
-            message=f"a whole gradient of `{weights.name}` is added to a buffer that is already cut over {clash.axis}",
-            label="the buffer holds only a shard by now",
-            help=f"reduce the fresh gradient over {clash.axis} before `accumulate`",
+            message=f"a whole gradient of `{weights.name}` is added to a buffer that is already cut over {clash.axis}"
+            if clash.whole
+            else f"a shard of the gradient of `{weights.name}` over {clash.axis} is added to a buffer that is whole by now",
+            label="the buffer holds only a shard by now" if clash.whole else "only a shard arrives",
+            help=f"reduce the fresh gradient over {clash.axis} before `accumulate`"
+            if clash.whole
+            else f"let the whole gradient over {clash.axis} come together once, after the last micro-batch",
         )
     if not program.work.tokens_even:
         yield from _uneven(program, weights, sizes, stated)

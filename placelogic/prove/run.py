@@ -27,6 +27,7 @@ from placelogic.program.program import (
     flat,
 )
 from placelogic.prove.formula import FALSE, TRUE, Formula, at_least, both, either, negate, test
+from placelogic.prove.kinds import Kind
 from placelogic.prove.ratio import ONE, Ratio, TooLarge, const, var
 from placelogic.prove.sizes import Sizes
 from placelogic.prove.transfer import Group
@@ -168,7 +169,7 @@ class Run:
         return join(guard(mark(two), two_turns), guard(unstable(two, again(two)), negate(two_turns)))
 
     def _clashes(self, loop: Loop, buffers: Buffers, when: Formula) -> None:
-        """A second turn that adds a whole share to a buffer that the first one left cut."""
+        """A second turn that adds to a buffer which the first one left in another shape."""
         for op in loop.body:
             if isinstance(op, Accumulate) and not op.replace:
                 incoming = self._arriving(loop, op)
@@ -184,17 +185,20 @@ class Run:
         return fresh
 
     def _clash(self, held: Value, incoming: Value, origin: Origin, when: Formula) -> None:
+        """A shard and a whole gradient do not add up, whichever of them was there first."""
+        incoming = self.group.settled(incoming)
         for index, axis in enumerate(self.group.axes):
             if self.group.weights.gradients.cut(axis) is None:
                 continue
+            several = at_least(self.group.members(axis), 2)
             for name, terms in incoming.items():
-                whole = any(t.kinds[index].value == "share" and t.kinds[index].cut is None for t in terms)
-                cut = [t for t in held.get(name, ()) if t.kinds[index].cut is not None]
-                if whole and cut:
-                    # The buffer is cut only where something was put into it.
-                    there = within_loop(either(*(t.when for t in cut)), self.group.sizes)
-                    guard = both(when, there, at_least(self.group.members(axis), 2))
-                    self.trace.clashes.append(Clash(axis, guard, origin))
+                arriving = {t.kinds[index].cut is None for t in terms if not t.kinds[index].mixed}
+                for whole in arriving:
+                    other = [t.when for t in held.get(name, ()) if _is_whole(t.kinds[index]) == (not whole)]
+                    # The buffer is cut, or whole, only where something was put into it.
+                    there = within_loop(either(*other), self.group.sizes)
+                    if there != FALSE:
+                        self.trace.clashes.append(Clash(axis, both(when, there, several), origin, whole))
 
     def _body(self, loop: Loop, before: Buffers, fresh: Value, when: _Reached, times: Ratio) -> Buffers:
         """One turn. Operations before the first accumulate act on the fresh gradient."""
@@ -273,6 +277,10 @@ def _only_adds(loop: Loop) -> bool:
         return False
     after = loop.body[kinds.index(Accumulate) :]
     return all(isinstance(op, Accumulate) and not op.replace for op in after)
+
+
+def _is_whole(kind: Kind) -> bool | None:
+    return None if kind.mixed else kind.cut is None
 
 
 def _indicator(reached: Formula, sizes: Sizes, loop: Loop) -> Ratio:

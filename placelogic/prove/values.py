@@ -72,11 +72,13 @@ class Publish:
 
 @dataclass(frozen=True, slots=True)
 class Clash:
-    """A whole gradient is added to a buffer that an earlier turn left cut along an axis."""
+    """A gradient that is `whole` along an axis is added to a buffer that an earlier turn left cut
+    there, or the other way round."""
 
     axis: str
     when: Formula
     origin: Origin
+    whole: bool
 
 
 @dataclass(slots=True)

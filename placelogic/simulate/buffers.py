@@ -209,6 +209,7 @@ def accumulate(running: Buffer | None, fresh: Buffer, replace: bool) -> Buffer:
         # A copy is cut when it is stored; a part of a sum can only be cut after the sum.
         if axis in part.room or axis in part.alike:
             cut(part, rule)
+    _unfold(part)
     merged = part.layers[0]
     for layer in part.layers[1:]:
         merged = _sum(merged, layer)
@@ -223,6 +224,18 @@ def accumulate(running: Buffer | None, fresh: Buffer, replace: bool) -> Buffer:
     running.valid |= part.valid
     running.alike &= part.alike
     return running
+
+
+def _unfold(part: Buffer) -> None:
+    """A shard goes to its place in a buffer that has room for everything; the rest of it is left over."""
+    bare = [axis for axis in part.room if axis not in part.group.gradients_rule]
+    if not bare:
+        return
+    old = part.local
+    part.valid |= frozenset(part.room[axis] for axis in bare if part.group.grid.size[axis] > 1)
+    for axis in bare:
+        del part.room[axis]
+    _reshape(part, old)
 
 
 def _sum(one: list[list[int]], other: list[list[int]]) -> list[list[int]]:

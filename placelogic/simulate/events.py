@@ -79,14 +79,18 @@ def _summed(buffer: Buffer) -> list[list[int]]:
     return [[sum(column) % PRIME for column in zip(*arrays)] for arrays in zip(*buffer.layers)]
 
 
-def disagreeing(runner: Runner, axes: Axes) -> int | None:
-    """A device that sees other gradients of this group over `axes` than device 0, if any."""
+def disagreeing(runner: Runner, axes: Axes, stepping: list[bool]) -> int | None:
+    """A device that sees other gradients of this group over `axes` than another one, if any.
+    Only devices that update some weights decide anything."""
     buffer = runner.content()
     if buffer is None:
         return None
     local, usable, arrays = buffer.local, buffer.usable, _summed(buffer)
     first: frozenset[tuple[int, int]] | None = None
     for members in buffer.group.grid.groups(axes):
+        deciding = next((x for x in members if stepping[x]), None)
+        if deciding is None:
+            continue
         seen: set[tuple[int, int]] = set()
         done: set[tuple[int, Local]] = set()
         for x in members:
@@ -98,5 +102,5 @@ def disagreeing(runner: Runner, axes: Axes) -> int | None:
         if first is None:
             first = view
         elif view != first:
-            return members[0]
+            return deciding
     return None

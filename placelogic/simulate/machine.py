@@ -40,6 +40,7 @@ class Machine:
         split = self.work.split
         self.groups = [Group(i, w, self.grid, split) for i, w in enumerate(program.weights)]
         self.trained = [g for g in self.groups if not g.weights.frozen]
+        self._stepping = [any(g.holder[x] for g in self.trained) for x in range(self.grid.count)]
         self.states = {g.number: State(g) for g in self.groups}
         self.differences: list[Difference] = []
         self.clipping = program.clip is not None
@@ -182,7 +183,7 @@ class Machine:
             events.apply_clip(runner, [known[norm] for norm in found])
 
     def _decide(self, step: int, runner: Runner, event: Event) -> None:
-        x = events.disagreeing(runner, event.axes)
+        x = events.disagreeing(runner, event.axes, self._stepping)
         if x is not None:
             message = (
                 f"({self.grid.name(x)}) sees other gradients of `{runner.state.group.name}` and may decide otherwise"

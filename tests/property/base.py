@@ -50,6 +50,9 @@ def _roles(draft: Draft, random: Random) -> None:
             draft.roles[", ".join(pair)] = "zero3"
             draft.uses.append(f"hsdp(shard = {pair[0]}, replicate = {pair[1]})")
             product = ""
+        elif random.random() < 0.15:
+            _expert(draft, product, random)
+            product = ""
         elif random.random() < 0.5:
             draft.views.append(f"axis ab = {product}")
             product = "ab"
@@ -204,6 +207,8 @@ def _sizes(draft: Draft, random: Random) -> None:
 def scope(draft: Draft, random: Random) -> str:
     """How a loss is divided."""
     axes = draft.split_atoms()
+    if random.random() < 0.08:  # also axes that split nothing: their tokens are counted many times
+        axes = random.sample(draft.atoms, len(draft.atoms))
     options = ["mean local", "mean local", "mean global", "sum"]
     for count in range(1, len(axes) + 1):
         options.append(f"mean over {', '.join(random.sample(axes, count))}")
@@ -243,7 +248,8 @@ def _rest(draft: Draft, random: Random) -> None:
         only = random.choice(["", " for matrix", f" for {random.choice(draft.names())}"])
         draft.lines.append(f"optimizer {name}{only}")
     if random.random() < 0.25:
-        draft.lines.append("precision { params bf16, master fp32 }")
+        whose = random.choice(["", "", "", f"{draft.target(random)} "])
+        draft.lines.append(f"precision {whose}{{ params bf16, master fp32 }}")
     if random.random() < 0.08:
         state = random.choice(["optimizer offloaded", "optimizer offloaded", "params offloaded", "gradients offloaded"])
         draft.lines.append(f"place {random.choice(['*', *draft.names()])} {{ {state} }}")

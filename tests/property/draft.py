@@ -108,8 +108,9 @@ class Draft:
         return [group.name for group in self.groups]
 
     def target(self, random: Random) -> str:
-        """Some weights: by name mostly, else all."""
-        return random.choice([*self.names(), *self.names(), "*"])
+        """Some weights: by name mostly, else by kind, or all."""
+        kinds = [group.kind for group in self.groups]
+        return random.choice([*self.names(), *self.names(), *self.names(), *kinds, "*", "*"])
 
     def axis(self, random: Random) -> str:
         return random.choice(self.atoms)

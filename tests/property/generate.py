@@ -66,7 +66,7 @@ def _write_steps(draft: Draft, random: Random) -> None:
         name = min(draft.steps)
         draft.steps = {"*": Block("step *", draft.steps[name].body)}
     trained = [step.weights for step in program.steps]
-    if sorted(draft.steps) == sorted(trained) and random.random() < 0.12:
+    if sorted(draft.steps) == sorted(trained) and random.random() < 0.25:
         _skip(draft, program, random)
 
 

@@ -36,7 +36,7 @@ def _step(draft: Draft, random: Random) -> bool:
 
 def _sync(draft: Draft, random: Random) -> bool:
     target = draft.target(random)
-    if target == "*" and draft.steps or target in draft.steps:
+    if draft.steps and (target not in draft.names() or target in draft.steps):
         return False
     axes = draft.some_axes(random)
     if axes == "none":
@@ -50,7 +50,7 @@ def _sync(draft: Draft, random: Random) -> bool:
 
 def _scale(draft: Draft, random: Random) -> bool:
     target = draft.target(random)
-    if target == "*" and draft.steps or target in draft.steps:
+    if draft.steps and (target not in draft.names() or target in draft.steps):
         return False
     axis = draft.axis(random)
     factors = ["2", "1/2", axis, f"1/{axis}", f"{axis}/{draft.axis(random)}", f"({axis} + 1)/({axis} + 1)"]
@@ -65,7 +65,7 @@ def _scale(draft: Draft, random: Random) -> bool:
 def _sync_and_scale(draft: Draft, random: Random) -> bool:
     """A sum with the division by hand: right where the derived one is a mean."""
     target = draft.target(random)
-    if target == "*" and draft.steps or target in draft.steps:
+    if draft.steps and (target not in draft.names() or target in draft.steps):
         return False
     axis = draft.axis(random)
     how, factor = random.choice([("sum", f"1/{axis}"), ("sum", f"1/{axis}"), ("mean", axis)])

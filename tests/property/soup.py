@@ -28,18 +28,18 @@ def _step(draft: Draft, random: Random, master: bool, host: bool) -> list[str | 
     named = " main" if random.random() < 0.15 else ""
     into, source = (" into main", " from main") if named else ("", "")
     body: list[str | Block] = []
-    for _ in range(random.choices([1, 2, 3], [70, 25, 5])[0]):
+    for head in _heads(draft, random):
         lines: list[str | Block] = [
-            _gradient(draft, random, "") for _ in range(random.choices([0, 1, 2], [75, 18, 7])[0])
+            _gradient(draft, random, "") for _ in range(random.choices([0, 1, 2], [88, 9, 3])[0])
         ]
-        lines.append(random.choice(["accumulate", "accumulate", "accumulate", "replace"]) + into)
+        lines.append(random.choice(["accumulate"] * 7 + ["replace"]) + into)
         lines += [_gradient(draft, random, named) for _ in range(random.choices([0, 1], [90, 10])[0])]
-        body.append(Block(random.choice(_HEADS) if draft.microbatches else "each microbatch", lines))
+        body.append(Block(head, lines))
     after: list[str | Block] = [
-        _gradient(draft, random, named) for _ in range(random.choices([0, 1, 2], [60, 30, 10])[0])
+        _gradient(draft, random, named) for _ in range(random.choices([0, 1, 2], [75, 20, 5])[0])
     ]
     for axis in draft.split_atoms():
-        if random.random() < 0.9:
+        if random.random() < 0.95:
             _sum(axis, body, after, named, random)
     body += after
     if "clip global_norm" in draft.lines:
@@ -47,8 +47,8 @@ def _step(draft: Draft, random: Random, master: bool, host: bool) -> list[str | 
     if host:
         body.append("offload gradients")
     body.append(f"update{source}")
-    tail = [_publish(draft, random) for _ in range(random.choices([0, 1, 2], [40, 40, 20])[0])]
-    tail += [f"gather params over {axis}" for axis in draft.atoms if random.random() < 0.6]
+    tail = [_publish(draft, random) for _ in range(random.choices([0, 1, 2], [60, 30, 10])[0])]
+    tail += [f"gather params over {axis}" for axis in draft.atoms if random.random() < 0.8]
     tail += ["refresh params from master"] * (master and random.random() < 0.9)
     tail += ["fetch params"] * (host and random.random() < 0.9)
     if random.random() < 0.5:
@@ -56,6 +56,15 @@ def _step(draft: Draft, random: Random, master: bool, host: bool) -> list[str | 
     else:
         tail.reverse()
     return [*body, *tail]
+
+
+def _heads(draft: Draft, random: Random) -> list[str]:
+    """The loops of a step: mostly such that every micro-batch is met once."""
+    if random.random() < 0.12:
+        return random.choices(_HEADS, k=random.choice([1, 2, 2, 3]))
+    if not draft.microbatches or random.random() < 0.6:
+        return ["each microbatch"]
+    return list(random.choice([_HEADS[4:8:3], _HEADS[6:4:-1]]))
 
 
 def _sum(axis: str, loops: list[str | Block], after: list[str | Block], buffer: str, random: Random) -> None:
@@ -72,8 +81,8 @@ def _sum(axis: str, loops: list[str | Block], after: list[str | Block], buffer: 
 def _gradient(draft: Draft, random: Random, buffer: str) -> str:
     axes = draft.some_axes(random)
     roll = random.random()
-    if roll < 0.75:
-        scattered = " scattered" if random.random() < 0.25 else ""
+    if roll < 0.8:
+        scattered = " scattered" if random.random() < 0.15 else ""
         return f"reduce{buffer}{scattered} over {axes} by {random.choice(['sum', 'mean', 'mean', 'mean'])}"
     if roll < 0.9 and not buffer:
         return f"gather gradients over {axes}"
