@@ -34,7 +34,16 @@ def all_checks() -> list[Check]:
                 found += _calls(module_name, function)
     folder = Path("tests/property/found")
     found += [Check(path.stem, f"found/{path.name}", lambda path=path: _met(path)) for path in folder.glob("*.place")]
+    found.append(Check("derived steps", "tests/elaborate/test_derive.py", _derived_steps))
     return sorted(found, key=lambda check: check.stem)
+
+
+def _derived_steps() -> None:
+    """What is cheapest is no verdict."""
+    from tests.elaborate.test_derive import STEPS, test_derived_step
+
+    for spec in STEPS:
+        test_derived_step(spec)
 
 
 def _met(path: Path) -> None:

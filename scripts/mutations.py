@@ -164,6 +164,12 @@ def _left_alone(node: ast.AST) -> bool:
             return name in WORDING
         case ast.Expr(value=ast.Constant()):
             return True
+        case ast.IfExp(body=ast.JoinedStr()):
+            return True
+        case ast.IfExp(body=ast.Constant(value=str(words))) if " " in words:
+            return True
+        case ast.FunctionDef(name="_of" | "_where" | "_cut_text"):
+            return True
     return False
 
 

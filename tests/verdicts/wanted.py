@@ -40,6 +40,8 @@ WANTED: dict[tuple[str, str], Want] = {
     ("microbatch_loops", "buffer_summed_again"): Want(mesh={"dp": 2}, microbatches=2),
     ("clipping", "shards_left_out"): Want(fault="nonuniform"),
     ("clipping", "copies_counted_again"): Want(fault="scale"),
+    ("language_start", "streams_agree"): Want(absent=("SC07",)),
+    ("language_start", "streams_of_shares"): Want(absent=("SC07",)),
     ("state", "not_published"): Want(mesh={"dp": 2}),
     ("state", "muon_on_pieces"): Want(mesh={"dp": 2}),
     ("state", "start_different"): Want(mesh={"dp": 2}, absent=("GI01", "GI02", "GI03", "GI04", "GI05", "GI06")),
