@@ -9,7 +9,7 @@ from placelogic.program.program import Axes, Program, Skip, Weights
 from placelogic.prove.formula import FALSE, TRUE, Formula, at_least, both, either
 from placelogic.prove.obligations import Obligation
 from placelogic.prove.sizes import Sizes
-from placelogic.prove.values import Read, Trace, members, within_loop
+from placelogic.prove.values import Read, Trace, members, unseen, within_loop
 
 
 def forward_obligations(program: Program, facts: Facts, sizes: Sizes) -> Iterator[Obligation]:
@@ -91,7 +91,9 @@ def skip_obligations(program: Program, traces: Mapping[str, Trace], sizes: Sizes
             decisions.setdefault((skip.axes, skip.origin), []).append((program.group(step.weights), read))
     for (axes, origin), seen in decisions.items():
         for index, axis in enumerate(program.mesh.axes):
-            differ = FALSE if axis in axes else either(*(_sees_other(w, r, index, axis, sizes) for w, r in seen))
+            differ = (
+                FALSE if axis in axes else either(*(_sees_other(program, w, r, index, axis, sizes) for w, r in seen))
+            )
             yield Obligation(
                 name=f"one decision to skip, over {axis}",
                 code="SC08",
@@ -108,7 +110,7 @@ def skip_obligations(program: Program, traces: Mapping[str, Trace], sizes: Sizes
             )
 
 
-def _sees_other(weights: Weights, read: Read, index: int, axis: str, sizes: Sizes) -> Formula:
+def _sees_other(program: Program, weights: Weights, read: Read, index: int, axis: str, sizes: Sizes) -> Formula:
     """Devices along the axis hold different values of this group at this point."""
     several = at_least(members(weights, sizes, axis), 2)
     out: list[Formula] = []
@@ -118,10 +120,5 @@ def _sees_other(weights: Weights, read: Read, index: int, axis: str, sizes: Size
             out.append(both(term.when, several))
         if kind.mixed:
             out.append(both(term.when, kind.ruined))
-    uses = weights.uses
-    if uses is not None and uses.axis == axis:
-        # The stages that hold nothing of it see no gradient. The decision is one of the whole job, so
-        # this matters also where they have nothing to update.
-        both_ends = uses.first and uses.last and not uses.vee
-        out.append(at_least(sizes.size(axis), 3 if both_ends else 2))
+    out.append(unseen(program, weights, sizes, axis))
     return within_loop(either(*out), sizes)
