@@ -1,4 +1,7 @@
-"""Mutants that no spec can tell from the right rules, and why."""
+"""Mutants that no verdict can tell from the right rules, and why.
+
+A row names a file, a function, a piece of `before => after`, and the reason.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,106 @@ class Mutant(Protocol):
     after: str
 
 
-REASONS: list[tuple[str, str, str, str]] = []
+WORDS = "only the wording or the place of a report"
+SHORTCUT = "a shortcut: without it the same terms come out in a longer way"
+NEVER = "cannot occur"
+
+REASONS: list[tuple[str, str, str, str]] = [
+    # --- kinds.py
+    ("prove/kinds.py", "spoil", "kind.mixed or when == FALSE => when == FALSE", "rules take what ruined a value off before they act, so nothing is spoiled twice but flat shards, at the same sizes"),
+    ("prove/kinds.py", "spoil", "if kind.mixed or when == FALSE => if False", "rules take what ruined a value off before they act, so nothing is spoiled twice but flat shards, at the same sizes"),
+    ("prove/kinds.py", "spoil", "kind.mixed or when == FALSE => kind.mixed", "ruined at no size is not ruined; only the words stay"),
+    ("prove/kinds.py", "spoil", "=> Kind(kind.value, kind.root, kind.cut, when)", WORDS),
+    ("prove/kinds.py", "_where_not_ruined", "fault", WORDS),
+    ("prove/kinds.py", "gather", "Kind(kind.value, kind.root) => Kind(kind.value)", "the root is always device 0, the default"),
+    ("prove/kinds.py", "route", "if kind.mixed => if False", "routing is the first thing that happens: nothing is mixed yet"),
+    ("prove/kinds.py", "settle", "=> kind.cut is not None or kind.value == 'share'", "a cut by nothing is no cut"),
+    ("prove/kinds.py", "settle", "=> room is None or kind.value == 'share'", "a cut other than the buffer's is SC03 already, from the placements"),
+    # --- transfer.py
+    ("prove/transfer.py", "Group.start", "Kind('root', 0) => Kind('root')", "0 is the default"),
+    ("prove/transfer.py", "Group.start", "or () => stack(self.weights.params, axis)", "`own` and `routed` are said of cut parameters only"),
+    ("prove/transfer.py", "Group.start", "self.members(axis) => self.sizes.size(axis)", "weights are not routed over the axis of their own stages"),
+    ("prove/transfer.py", "Group._reduce", "into is None and op.scattered => op.scattered", "where gradients and optimizer state are cut differently the placements are SC03 already"),
+    ("prove/transfer.py", "Group._reduce", "=> self.facts[axis].part == 'use'", "without a flat cut the sizes at which it spoils are none"),
+    ("prove/transfer.py", "Group._reduce", "if i == index else kind => kinds.spoil(kind, sizes, fault)", "a value ruined along one axis is ruined"),
+    ("prove/transfer.py", "Group._scatter_target", "'@'", "the name of a dimension that nothing else cuts"),
+    ("prove/transfer.py", "Group._flat_cut", "self.members(axis) => self.sizes.size(axis)", "flat cuts over the axis of one's own stages are refused (PL319)"),
+    # --- values.py
+    ("prove/values.py", "within_loop", "if TURN not in variables(formula) => if False", SHORTCUT),
+    ("prove/values.py", "mark", "", "marks choose between two explanations, and a loop marks what it leaves twice"),
+    ("prove/values.py", "unstable.change", "n is None", "a turn keeps the number of terms"),
+    ("prove/values.py", "unstable.change", "TRUE if n", "kinds settle after two turns: a third one only changes scales"),
+    ("prove/values.py", "unstable.change", "repeats", "marks choose between two explanations, and a loop marks what it leaves twice"),
+    ("prove/values.py", "unstable", "zip(terms, after)", "a turn keeps the number of terms"),
+    # --- run.py
+    ("prove/run.py", "Run.__init__", "self._order = 1", "only the order of operations matters"),
+    ("prove/run.py", "Run._loop", "loop.index or 0", "`microbatch 0` is refused (PL118), and an index is there where the subset says so"),
+    ("prove/run.py", "Run._once", "if reached == TRUE else _indicator", "an indicator of what is always true is 1"),
+    ("prove/run.py", "Run._once", "if reached == TRUE else join", SHORTCUT),
+    ("prove/run.py", "Run._many", "if _only_adds(loop) => if False", SHORTCUT),
+    ("prove/run.py", "Run._many", "if same(fresh, second) and same(before, again(before)) => if False", SHORTCUT),
+    ("prove/run.py", "Run._later", "if same(fresh, second) => if False", SHORTCUT),
+    ("prove/run.py", "Run._later", "mark(second) => second", "marks choose between two explanations, and a loop marks what it leaves twice"),
+    ("prove/run.py", "Run._kept", "if same(one, two) => if False", SHORTCUT),
+    ("prove/run.py", "Run._kept", "guard(two, two_turns)", "marks choose between two explanations, and a loop marks what it leaves twice"),
+    ("prove/run.py", "Run._kept", "mark(two), two_turns)", "from three turns on the value is unknown, which is a violation as it is"),
+    ("prove/run.py", "Run._kept", "mark(two)", "from three turns on the value is unknown, which is a violation as it is"),
+    ("prove/run.py", "Run._many", "self._clashes(loop, fresh, many) => nothing", "a second turn that meets a shard also reduces it again: the value itself is GI06"),
+    ("prove/run.py", "Run._clashes", "", "a second turn that meets a shard also reduces it again: the value itself is GI06"),
+    ("prove/run.py", "Run._arriving", "", "a second turn that meets a shard also reduces it again: the value itself is GI06"),
+    ("prove/run.py", "Run._clash", "gradients.cut(axis) is None => if False", "a share beside a shard is never a right value, whatever room there is"),
+    ("prove/run.py", "Run._clash", "continue", "a share beside a shard is never a right value, whatever room there is"),
+    ("prove/run.py", "Run._clash", "any(", "all terms of one loss arrive in the same way"),
+    ("prove/run.py", "Run._clash", "=> t.kinds[index].value == 'share'", "a share is never cut"),
+    ("prove/run.py", "Run._clash", "self.group.members(axis) => self.group.sizes.size(axis)", "cuts over the axis of one's own stages are refused (PL319)"),
+    ("prove/run.py", "Run._body", "self._order += self._listening => nothing", "only the order of operations matters, and nothing is compared with an accumulate"),
+    ("prove/run.py", "Run._body", "if self._listening => if True", "while a loop is tried out, nothing arrives where something is held"),
+    ("prove/run.py", "Run._body", "when.ran", "differs for two turns or more, where reading once per turn is wrong as it is"),
+    ("prove/run.py", "Run._op", "when.ran, times", "differs for two turns or more, where reading once per turn is wrong as it is"),
+    ("prove/run.py", "Run._op", "self._gradient_op(op) => nothing", "only decides a note"),
+    ("prove/run.py", "Run._op", "ScaleLoss(): raise", "elaboration lets a loss be scaled while its gradient is fresh only (PL331)"),
+    # --- gradient.py
+    ("prove/gradient.py", "coefficient_differs", "if kind.mixed => if True", "ruined at no size adds nothing"),
+    ("prove/gradient.py", "coefficient_differs", "size == ONE or kind.value == 'copy' => kind.value == 'copy'", "with one device there is one coordinate, and the condition holds"),
+    ("prove/gradient.py", "coefficient_differs", "=> test('=', x, w)", "one share for all and a share of one's own are both wrong from two devices on, and right on one"),
+    ("prove/gradient.py", "coefficient_differs", "=> test('=', w, const(kind.root))", "one share for all and a share of one's own are both wrong from two devices on, and right on one"),
+    ("prove/gradient.py", "coefficient_differs", "if any((term.when != TRUE for term in terms)) => if True", "the bounds of a micro-batch that no term speaks of can always be met"),
+    ("prove/gradient.py", "coefficient_differs", "term.when != FALSE", "the bounds of a micro-batch that no term speaks of can always be met"),
+    ("prove/gradient.py", "coefficient_differs", "both(*ranges) if ranges else TRUE => both(*ranges)", "all of nothing is true"),
+    # --- state.py
+    ("prove/state.py", "shards", "=> entry is not None", "a layout has a stack of cuts where it has a cut"),
+    ("prove/state.py", "shards", "=> cut is not None", "a cut listed twice lines up with itself"),
+    ("prove/state.py", "alignment_obligations", "if one.cut == other.cut => if False", "equal cuts are apart at no size"),
+    ("prove/state.py", "alignment_obligations", "members(weights, sizes, atom) => sizes.size(atom)", "cuts over the axis of one's own stages are refused (PL319)"),
+    ("prove/state.py", "optimizer_obligations", "broken[0] if broken else found[0]", WORDS),
+    ("prove/state.py", "replica_obligations", "min(", "a second update is GI05 as it is"),
+    # --- publish.py
+    ("prove/publish.py", "publication_obligations", "updated = min(", "a second update is GI05 as it is"),
+    ("prove/publish.py", "publication_obligations", "read.order == updated", WORDS),
+    ("prove/publish.py", "publication_obligations", "read.what == 'update'", WORDS),
+    ("prove/publish.py", "publication_obligations", "publish.order >= updated", "no two operations have one place in the order"),
+    ("prove/publish.py", "publication_obligations", "if weights.master => if True", "only how many conditions are counted: this one holds"),
+    ("prove/publish.py", "publication_obligations", "if copies.hosted => if True", "only how many conditions are counted: this one holds"),
+    ("prove/publish.py", "publication_obligations", "cuts[axis]", "only how many conditions are counted: these hold"),
+    ("prove/publish.py", "publication_obligations", "continue", "only how many conditions are counted: these hold"),
+    ("prove/publish.py", "publication_obligations", "where if broadcast is None else broadcast", WORDS),
+    ("prove/publish.py", "_Copies._broadcast", "=> both(hit, publish.used)", "without a master or a host nothing writes it again: it is lost for good"),
+    ("prove/publish.py", "_Copies._broadcast", "after or kept => kept", "without a master or a host nothing writes it again: it is lost for good"),
+    ("prove/publish.py", "_Copies._broadcast", "arrived = either", "what arrives later is written over it, and must be gathered again as it is"),
+    ("prove/publish.py", "_Copies._broadcast", "hit != ", WORDS),
+    ("prove/publish.py", "_Copies._broadcast", "self.overwritten", WORDS),
+    ("prove/publish.py", "_Copies._written", "negate(when)", "what is taken away here comes back in the next line, for the same sizes"),
+    # --- start.py, whole.py
+    ("prove/whole.py", "forward_obligations", "weights.master and (not weights.frozen) => weights.master", "frozen weights have no master copy"),
+    ("prove/whole.py", "_sees_other", "kind.mixed", "a mixed value that decides is used by the update too: GI06"),
+    ("prove/whole.py", "_sees_other", "kind.ruined", "a mixed value that decides is used by the update too: GI06"),
+    # --- alignment.py
+    ("prove/alignment.py", "apart", "if a == b => if False", "equal cuts are apart at no size"),
+    ("prove/alignment.py", "apart", "return FALSE => return TRUE", "callers leave equal cuts out"),
+    ("prove/alignment.py", "same_dimension", "[0][0]", "all cuts of one stack are of one dimension"),
+    # --- facts.py
+    ("elaborate/facts.py", "_fact", "'absent', 'none', True", "where parameters are missing (FW01) nothing is routed"),
+]  # fmt: skip
 
 
 def reason(mutant: Mutant) -> str | None:
