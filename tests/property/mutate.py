@@ -157,7 +157,9 @@ def _start(draft: Draft, random: Random) -> bool:
 
 
 def _streams(draft: Draft, random: Random) -> bool:
-    draft.lines.append(f"random {draft.target(random)} over {draft.axis(random)} different")
+    whole = [group.name for group in draft.groups if group.kind == "vector"] or draft.names()
+    target = random.choice(whole) if random.random() < 0.7 else draft.target(random)
+    draft.lines.append(f"random {target} over {draft.axis(random)} different")
     return True
 
 
@@ -204,6 +206,6 @@ def _unsplit(draft: Draft, random: Random) -> bool:
 
 _ALL: list[Callable[[Draft, Random], bool]] = [
     *[_step] * 14, *[_sync] * 4, *[_scale] * 2, *[_sync_and_scale] * 2, *[_loss] * 2, _objective, _uneven, _feed,
-    *[_mode] * 4, *[_one_group] * 5, *[_activations] * 2, *[_residency] * 2, _twice, *[_start] * 2, _streams,
+    *[_mode] * 4, *[_one_group] * 5, *[_activations] * 2, *[_residency] * 2, _twice, *[_start] * 2, *[_streams] * 2,
     *[_optimizer] * 2, *[_norm] * 3, _drop, _unsplit,
 ]  # fmt: skip

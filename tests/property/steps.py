@@ -275,7 +275,10 @@ def _other_op(block: Block, draft: Draft, random: Random) -> bool:
         return False
     b, i = random.choice(found)
     line = str(b.body[i])
-    b.body[i] = line[:-4] + "sum" if line.endswith("mean") else line[:-3] + "mean"
+    if random.random() < 0.25:  # shares taken for pieces
+        b.body[i] = f"gather gradients over {line.split(' over ')[1].split(' by ')[0]}"
+    else:
+        b.body[i] = line[:-4] + "sum" if line.endswith("mean") else line[:-3] + "mean"
     return True
 
 
@@ -349,6 +352,6 @@ _HARMLESS: list[Change] = [
     _rename_buffer, _second_buffer, _again, _publish, _scattered,
 ]  # fmt: skip
 _ANY: list[Change] = [
-    _delete, _delete, _duplicate, _other_op, _other_axes, _replace_word, _other_loop, _insert, _insert, _swap, _into_loop,
+    _delete, _delete, _duplicate, _other_op, _other_op, _other_axes, _replace_word, _other_loop, _insert, _insert, _swap, _into_loop,
     _split_loop, _again, _publish, _scattered,
 ]  # fmt: skip

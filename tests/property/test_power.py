@@ -1,0 +1,84 @@
+"""Rules of the proof made looser, one at a time: a few hundred random specs must notice each.
+
+An agreement of two judges says little if it would also hold with a wrong one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from placelogic.prove import collect, gradient, kinds, state, transfer
+from placelogic.prove.formula import FALSE
+from placelogic.prove.kinds import Kind, Moved
+from placelogic.prove.ratio import ONE
+from tests.property.agree import judge
+from tests.property.generate import generate
+
+SPECS = 600
+
+pytestmark = pytest.mark.slow
+
+_reduce, _gather, _start = kinds.reduce, kinds.gather, transfer.Group.start
+
+
+def copies_count_once(kind: Kind, op: str, size: Any, into: Any) -> Moved:
+    moved = _reduce(kind, op, size, into)  # type: ignore[arg-type]
+    return replace(moved, factor=ONE) if moved.counted else moved
+
+
+def shards_add_up(kind: Kind, op: str, size: Any, into: Any) -> Moved:
+    return Moved(kind) if kind.cut is not None else _reduce(kind, op, size, into)  # type: ignore[arg-type]
+
+
+def shares_are_pieces(kind: Kind, size: Any) -> Moved:
+    return Moved(Kind("copy")) if kind.value == "share" else _gather(kind, size)
+
+
+def shares_stay_copies(group: transfer.Group, term: Any) -> Any:
+    """As if the activations of all weights were whole."""
+    started = _start(group, term)
+    parts = [group.facts[axis].part for axis in group.axes]
+    return replace(started, kinds=tuple(Kind("copy") if p == "activation" else k for p, k in zip(parts, started.kinds)))
+
+
+def nothing(*_: object, **__: object) -> Iterator[Any]:
+    return iter(())
+
+
+LOOSER: dict[str, tuple[object, str, Callable[..., Any]]] = {
+    "copies that are summed count once": (kinds, "reduce", copies_count_once),
+    "shards of different elements add up": (kinds, "reduce", shards_add_up),
+    "shares are pieces": (kinds, "gather", shares_are_pieces),
+    "cut activations leave copies": (transfer.Group, "start", shares_stay_copies),
+    "whole copies stay whole in a cut buffer": (kinds, "settle", lambda kind, room: kind),
+    "every loss is divided as the objective is": (transfer, "initial_scale", lambda *_: ONE),
+    "shards of all states line up": (state, "apart", lambda *_: FALSE),
+    "new parameters reach everybody": (collect, "publication_obligations", nothing),
+    "copies start equal": (collect, "start_obligations", nothing),
+    "the norm counts what it should": (gradient, "_norm", nothing),
+    "clipping happens once": (gradient, "_total", lambda _: ONE),
+    "optimizers see enough": (collect, "optimizer_obligations", nothing),
+    "parameters are there": (collect, "forward_obligations", nothing),
+    "random streams agree": (collect, "random_obligations", nothing),
+    "all decide alike": (collect, "skip_obligations", nothing),
+    "nothing is placed twice": (collect, "conflict_obligations", nothing),
+    "uneven tokens weigh alike": (gradient, "_uneven", nothing),
+}
+
+
+@pytest.mark.parametrize("name", LOOSER)
+def test_a_looser_rule_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    where, what, looser = LOOSER[name]
+    monkeypatch.setattr(where, what, looser)
+    assert any(_noticed(seed) for seed in range(SPECS)), "no spec tells this rule from the right one"
+
+
+def _noticed(seed: int) -> bool:
+    try:
+        return judge(generate(seed), max_devices=8, max_meshes=6, seed=seed).disagreement is not None
+    except Exception:  # a looser rule may leave the rest without what it builds on
+        return False
