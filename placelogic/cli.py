@@ -52,9 +52,7 @@ def cli() -> None:
 
 
 _files = click.argument("files", metavar="FILE...", nargs=-1, required=True)
-_at = click.option(
-    "--at", type=Sizes(), default={}, metavar="dp=64,tp=8", help="Fix these sizes instead of proving for all of them."
-)
+_at = click.option("--at", type=Sizes(), default={}, metavar="dp=64,tp=8", help="Fix these sizes; others stay open.")
 
 
 @cli.command(short_help="Prove specs, or show the smallest mesh where they are wrong.")
@@ -63,9 +61,7 @@ _at = click.option(
 @_at
 @click.option("--require-stated", is_flag=True, help="Fail a proved spec that states no operation of its own.")
 @click.option("--rlimit", type=click.IntRange(min=1), metavar="N", help="Solver steps for one query.")
-@click.option(
-    "--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Wall clock for one query."
-)
+@click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="Wall clock of a query.")
 @click.option("--recheck", is_flag=True, help="Let cvc5 decide every question again; it must agree with z3.")
 @click.option("--emit-smt2", metavar="DIR", help="Write every question into DIR, to be decided without placelogic.")
 @click.option("-q", "--quiet", is_flag=True, help="Print only what fails.")

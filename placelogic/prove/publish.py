@@ -126,7 +126,9 @@ class _Copies:
     def __init__(self, weights: Weights, sizes: Sizes, cuts: Shards) -> None:
         self.weights, self.sizes, self.cuts = weights, sizes, cuts
         self.hosted = weights.params.host is not None or weights.optimizer_state.host is not None
-        self.unrefreshed: Formula = TRUE if weights.master else FALSE
+        # Materialised parameters are made from the master when they are needed: nothing to refresh.
+        self.recomputed = weights.params.materialized is not None
+        self.unrefreshed: Formula = TRUE if weights.master and not self.recomputed else FALSE
         self.unfetched: Formula = TRUE if self.hosted else FALSE
         self.stale = {axis: self._owners_only(axis) for axis in cuts}
         self.lost: dict[str, Formula] = dict.fromkeys(cuts, FALSE)
@@ -139,7 +141,7 @@ class _Copies:
     def move(self, publish: Publish, after: bool) -> None:
         """`after`: it comes after the last update; before it all copies are those of the step before."""
         match publish.op:
-            case Refresh() if after:
+            case Refresh() if after and not self.recomputed:
                 self.unrefreshed = both(self.unrefreshed, negate(publish.when))
                 if not self.hosted:
                     self._written(publish.when)

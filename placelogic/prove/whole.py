@@ -91,9 +91,7 @@ def skip_obligations(program: Program, traces: Mapping[str, Trace], sizes: Sizes
             decisions.setdefault((skip.axes, skip.origin), []).append((program.group(step.weights), read))
     for (axes, origin), seen in decisions.items():
         for index, axis in enumerate(program.mesh.axes):
-            differ = (
-                FALSE if axis in axes else either(*(_sees_other(program, w, r, index, axis, sizes) for w, r in seen))
-            )
+            differ = FALSE if axis in axes else either(*(_sees_other(program, w, r, index, axis, sizes) for w, r in seen))
             yield Obligation(
                 name=f"one decision to skip, over {axis}",
                 code="SC08",
@@ -120,5 +118,6 @@ def _sees_other(program: Program, weights: Weights, read: Read, index: int, axis
             out.append(both(term.when, several))
         if kind.mixed:
             out.append(both(term.when, kind.ruined))
+    # Stages that hold nothing of it see no gradient; that matters where they update other weights.
     out.append(unseen(program, weights, sizes, axis))
     return within_loop(either(*out), sizes)
