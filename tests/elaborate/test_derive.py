@@ -109,6 +109,8 @@ STEPS: dict[str, tuple[str, str]] = {
         "embed", "|sum pp; mean dp; add|, update, gather dp"),
     TIED + "mesh dp, cp, pp\nuse zero2(dp) * context_parallel(cp) * pipeline(pp)\nplace embed over dp { " + BY_FLAT + " }": (
         "embed", "|sum pp; mean dp; add|, mean cp, update, gather dp"),
+    TIED + "mesh dp, pp\nbatch over dp\nplace embed over dp { gradients sharded on flat }": (
+        "embed", "|sum pp; mean dp; add|, update, gather dp"),
     "mesh dp, cp\nuse zero1(dp) * context_parallel(cp)\nplace w over dp { optimizer sharded on flat }": (
         "w", "|add|, mean dp ->S, mean cp, update, gather dp"),
     # one end only: nothing to add up
