@@ -62,7 +62,7 @@ class _Recorder(Machine):
         plan = self.program.step(group.name)
         assert plan is not None
         runner = self._runner(group, plan.ops, 1, [0] * self.grid.count, [0] * COUNT)
-        self._drive(1, [runner], {})
+        self._drive(1, [runner], {}, {})
         return self.fed
 
 

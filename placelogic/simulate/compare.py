@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from placelogic.simulate.arithmetic import PRIME
 from placelogic.simulate.buffers import Buffer
 from placelogic.simulate.elements import COUNT
 from placelogic.simulate.group import Group, Local
@@ -30,6 +33,27 @@ def parameters(state: State, step: int) -> list[Difference]:
         ]
         found += _arrays(state, step, "master", arrays, shapes)
     return found
+
+
+def clipped(state: State, buffer: Buffer | None, complete: Mapping[int, list[int]]) -> list[Difference]:
+    """What stands in the buffer when its norm is taken against the single device's gradient."""
+    group = state.group
+    if buffer is None:
+        return [_difference(state, 1, "clip", group.holders[0], 0)]
+    expected = complete[group.number]
+    local, usable = buffer.local, buffer.usable
+    done: set[tuple[object, ...]] = set()
+    for x in group.holders:
+        key = (*(id(arrays[x]) for arrays in buffer.layers), usable[x])
+        if key in done:
+            continue
+        done.add(key)
+        own = usable[x]
+        for position, element in enumerate(local[x]):
+            total = sum(arrays[x][position] for arrays in buffer.layers)
+            if element in own and total % PRIME != expected[element]:
+                return [_difference(state, 1, "clip", x, element)]
+    return []
 
 
 def streams(group: Group, step: int, noise: list[int]) -> list[Difference]:
@@ -83,6 +107,7 @@ def _difference(state: State, step: int, what: str, x: int, element: int) -> Dif
     text = {
         "params": f"after step {step} ({where}) holds another value of element {element} of `{name}`",
         "master": f"after step {step} ({where}) has another master copy of element {element} of `{name}`",
+        "clip": f"({where}) takes the norm of another gradient of element {element} of `{name}`",
         "gradient": f"({where}) feeds another gradient of element {element} of `{name}` to the optimizer",
     }[what]
     return Difference(name, step, what, grid.device(x), element, text)

@@ -82,13 +82,14 @@ class Machine:
 
     def _step(self, step: int) -> None:
         expected = self._single_gradients()
+        complete = expected
         squares = {n: sum(v * v for v in values) % PRIME for n, values in expected.items()}
         if self.clipping:
             factor = events.clip_factor(sum(squares.values()) % PRIME)
             expected = {n: [v * factor % PRIME for v in values] for n, values in expected.items()}
         seen = self._seen(step)
         runners = self._runners(step, seen, expected)
-        self._drive(step, runners, squares)
+        self._drive(step, runners, complete, squares)
         for group in self.trained:
             state = self.states[group.number]
             state.single, state.single_omega = stepped(
@@ -147,7 +148,7 @@ class Machine:
             self.differences += compare.gradients(state, buffer, step, expected)
         update(state, buffer)
 
-    def _drive(self, step: int, runners: list[Runner], squares: dict[int, int]) -> None:
+    def _drive(self, step: int, runners: list[Runner], complete: dict[int, list[int]], squares: dict[int, int]) -> None:
         """Run all groups, from one common event to the next."""
         running: dict[int, Iterator[Event]] = {r.state.group.number: r.run() for r in runners}
         by_number = {r.state.group.number: r for r in runners}
@@ -168,12 +169,24 @@ class Machine:
             for number in deciding:
                 self._decide(step, by_number[number], waiting.pop(number))
             if not deciding:
-                self._clip([by_number[n] for n in waiting], runners, squares)
+                self._clip(step, [by_number[n] for n in waiting], runners, complete, squares)
                 waiting.clear()
 
-    def _clip(self, clipping: list[Runner], runners: list[Runner], squares: dict[int, int]) -> None:
+    def _clip(
+        self,
+        step: int,
+        clipping: list[Runner],
+        runners: list[Runner],
+        complete: dict[int, list[int]],
+        squares: dict[int, int],
+    ) -> None:
         if self.program.clip is None:
             return
+        if step == 1:
+            for runner in clipping:
+                # A norm is of the whole gradient: clipping parts of it, or nothing yet, is wrong in itself.
+                if not runner.dead:
+                    self.differences += compare.clipped(runner.state, runner.content(), complete)
         going = [r for r in runners if r.state.group.stop is None]
         counted = {r.state.group.number for r in going}
         missing = sum(value for number, value in squares.items() if number not in counted)

@@ -65,6 +65,8 @@ class Runner:
         self._order = list(_flat(ops))
         self.target: str | None = None
         self._present: Buffer | None = None
+        # Whether the event it has come to is one that no update comes after.
+        self.dead = False
 
     def content(self) -> Buffer | None:
         """What the group's gradient is at this point."""
@@ -117,6 +119,8 @@ class Runner:
             case Clip() | Skip():
                 self.target = self._feeding(op)
                 self._present = fresh
+                after = self._order[next(i for i, o in enumerate(self._order) if o is op) :]
+                self.dead = not any(isinstance(o, Update) for o in after)
                 if isinstance(op, Clip):
                     if fresh is None and self.target in self.buffers:
                         self._cut(self.buffers[self.target])

@@ -15,7 +15,7 @@ class GroupStop(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A value that is not the single-device value. `what`: params, gradient, master, random or skip.
+    """A value that is not the single-device value. `what`: params, gradient, clip, master, random or skip.
 
     `device`: coordinates in mesh order. `weights` None concerns every group."""
 
