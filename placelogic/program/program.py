@@ -1,4 +1,5 @@
-"""The step program: what a spec means, on one screen.
+"""The program: what a whole spec means. Its steps are in ops.py, its weight groups in weights.py; all
+names can be had from here.
 
 Everything is in *atoms*: the axes the mesh declares. A product axis (`dp = edp * ep`) is the
 tuple of its atoms, first factor slowest (row-major index). An empty tuple of axes means none.
@@ -6,30 +7,94 @@ tuple of its atoms, first factor slowest (row-major index). An empty tuple of ax
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from placelogic.program.catalog import Needs
 from placelogic.program.expr import Compare, Expr
 from placelogic.program.facts import Facts
+from placelogic.program.ops import (
+    Accumulate,
+    Axes,
+    BroadcastParams,
+    Clip,
+    FetchParams,
+    GatherGradients,
+    GatherParams,
+    GlobalNorm,
+    Loop,
+    OffloadGradients,
+    Op,
+    Origin,
+    Reduce,
+    Refresh,
+    Scale,
+    ScaleLoss,
+    Skip,
+    StatedLine,
+    Step,
+    Subset,
+    Update,
+    flat,
+)
+from placelogic.program.weights import (
+    Cut,
+    InitOp,
+    Layout,
+    Letter,
+    Optimizer,
+    RandomStreams,
+    Uses,
+    Weights,
+)
 from placelogic.source import Span
 
-Axes = tuple[str, ...]
-Letter = Literal["S", "S*"]
+__all__ = [
+    "Accumulate",
+    "Assumption",
+    "Atom",
+    "Axes",
+    "BroadcastParams",
+    "Clip",
+    "Conflict",
+    "Cut",
+    "Expectation",
+    "Feed",
+    "FetchParams",
+    "GatherGradients",
+    "GatherParams",
+    "GlobalNorm",
+    "InitOp",
+    "Layout",
+    "Let",
+    "Letter",
+    "Loop",
+    "LossTerm",
+    "Mesh",
+    "OffloadGradients",
+    "Op",
+    "Optimizer",
+    "Origin",
+    "Program",
+    "RandomStreams",
+    "Reduce",
+    "Refresh",
+    "Scale",
+    "ScaleLoss",
+    "Skip",
+    "Split",
+    "Stages",
+    "State",
+    "StatedLine",
+    "Step",
+    "Subset",
+    "Update",
+    "Uses",
+    "Weights",
+    "Work",
+    "flat",
+]
+
 State = Literal["params", "optimizer", "gradients", "activations"]
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """Where a thing comes from. `stated`: a person wrote it; else it was derived.
-
-    `span` is in the checked file; `library` is the place inside an imported or standard
-    strategy that it came through, if any."""
-
-    span: Span
-    stated: bool
-    library: Span | None = None
 
 
 # --- mesh and sizes -------------------------------------------------------------------------
@@ -142,291 +207,6 @@ class Stages:
     chunks: Expr
     vee: bool
     span: Span
-
-
-# --- weights and how their states lie -------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """One S or S* entry of a layout: `axes` (an atom, or a product by its row-major index)
-    cut dimension `dim`. `dim` None: a dimension of its own, that nothing else cuts."""
-
-    axes: Axes
-    letter: Letter
-    dim: str | None
-    origin: Origin
-
-    @property
-    def dimension(self) -> str:
-        """A name equal for cuts of the same dimension. Unnamed cuts get `@axes`."""
-        return self.dim if self.dim is not None else "@" + "*".join(self.axes)
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """How one state of one weight group lies. Atoms not cut are R (every device holds all).
-    Cuts of one dimension nest in the order listed, first one outermost.
-
-    `host`: O, kept on the host as the cuts say. `materialized`: the origin of an M, if any.
-    `reshard`: the value of reshard_after_forward, where stated (costs only)."""
-
-    cuts: tuple[Cut, ...] = ()
-    host: Origin | None = None
-    materialized: Origin | None = None
-    reshard: Expr | None = None
-
-    def cut(self, axis: str) -> Cut | None:
-        """The cut that this atom takes part in, or None where the state is whole along it."""
-        return next((cut for cut in self.cuts if axis in cut.axes), None)
-
-    def stacked(self, axis: str) -> tuple[Cut, ...]:
-        """The cuts of the dimension that `axis` cuts, outermost first, up to and including its
-        own: together they decide which coordinate along `axis` holds an element."""
-        own = self.cut(axis)
-        if own is None:
-            return ()
-        same = [cut for cut in self.cuts if cut.dimension == own.dimension]
-        return tuple(same[: same.index(own) + 1])
-
-
-@dataclass(frozen=True, slots=True)
-class Uses:
-    """Weights that live only on the first and/or last stage of `axis`. With both, they are tied:
-    each end computes a gradient of its own, and they add up.
-
-    Members along the axis: first is 0, last is N-1 (0 under a V-shaped schedule)."""
-
-    axis: str
-    first: bool
-    last: bool
-    vee: bool
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Optimizer:
-    name: str
-    needs: Needs
-    origin: Origin
-
-
-@dataclass(frozen=True, slots=True)
-class InitOp:
-    """`different`: params start from other random numbers along each of `axes`;
-    `broadcast`: then everyone along `axes` (one product) takes what device `root` has."""
-
-    kind: Literal["different", "broadcast"]
-    axes: Axes
-    root: int
-    origin: Origin
-
-
-@dataclass(frozen=True, slots=True)
-class RandomStreams:
-    """Whether random numbers (dropout) used with these weights agree along one atom."""
-
-    axis: str
-    kind: Literal["same", "different"]
-    origin: Origin
-
-
-@dataclass(frozen=True, slots=True)
-class Weights:
-    """A group of weights. `routed`: atoms over which tokens travel to the device that owns
-    the expert. `precision`: state -> dtype; a `master` entry means a master copy exists."""
-
-    name: str
-    kind: str
-    size: Expr | None
-    layers: Expr | None
-    dims: tuple[str, ...]
-    uses: Uses | None
-    routed: Axes
-    frozen: bool
-    optimizer: Optimizer
-    precision: Mapping[str, str]
-    params: Layout
-    optimizer_state: Layout
-    gradients: Layout
-    activations: Layout
-    init: tuple[InitOp, ...]
-    random: tuple[RandomStreams, ...]
-    span: Span
-
-    @property
-    def master(self) -> bool:
-        return "master" in self.precision
-
-
-# --- steps ----------------------------------------------------------------------------------
-
-Subset = Literal["each", "but_last", "but_first", "first", "last", "index"]
-
-
-@dataclass(frozen=True, slots=True)
-class Loop:
-    """Runs `body` once per micro-batch of the subset, in order. `index` counts from 1 and the
-    subset is empty when it exceeds M. Each turn computes a fresh gradient."""
-
-    subset: Subset
-    index: int | None
-    body: tuple[Op, ...]
-    origin: Origin
-
-
-@dataclass(frozen=True, slots=True)
-class Accumulate:
-    """Add the fresh gradient to the buffer (`replace`: overwrite it). Buffer None is the
-    unnamed one; every buffer starts at zero. Ops before it act on the fresh gradient."""
-
-    buffer: str | None
-    replace: bool
-    origin: Origin
-
-
-@dataclass(frozen=True, slots=True)
-class Reduce:
-    """Sum or average over every atom of `axes`; into a state cut there it is a reduce-scatter.
-    `scattered`: leaves only the own shard valid, in a buffer that has room for all."""
-
-    buffer: str | None
-    axes: Axes
-    op: Literal["sum", "mean"]
-    scattered: bool
-    origin: Origin
-
-
-@dataclass(frozen=True, slots=True)
-class GatherGradients:
-    axes: Axes
-    origin: Origin
-
-
-@dataclass(frozen=True, slots=True)
-class Scale:
-    buffer: str | None
-    factor: Expr
-    origin: Origin
-
-
-@dataclass(frozen=True, slots=True)
-class ScaleLoss:
-    """Scale the part of the fresh gradient that comes from one loss term."""
-
-    term: str | None
-    factor: Expr
-    origin: Origin
-
-
-@dataclass(frozen=True, slots=True)
-class Clip:
-    origin: Origin
-
-
-@dataclass(frozen=True, slots=True)
-class Skip:
-    """Skip the update when any gradient overflowed, as seen over `axes` (none: by each device)."""
-
-    axes: Axes
-    origin: Origin
-
-
-@dataclass(frozen=True, slots=True)
-class Update:
-    buffer: str | None
-    origin: Origin
-
-
-@dataclass(frozen=True, slots=True)
-class GatherParams:
-    """Every device takes each element of the compute copy from its owner along `axes`."""
-
-    axes: Axes
-    origin: Origin
-
-
-@dataclass(frozen=True, slots=True)
-class BroadcastParams:
-    axes: Axes
-    root: int
-    origin: Origin
-
-
-@dataclass(frozen=True, slots=True)
-class Refresh:
-    """Compute copy <- master copy, where the master lies."""
-
-    origin: Origin
-
-
-@dataclass(frozen=True, slots=True)
-class OffloadGradients:
-    origin: Origin
-
-
-@dataclass(frozen=True, slots=True)
-class FetchParams:
-    origin: Origin
-
-
-Op = (
-    Loop
-    | Accumulate
-    | Reduce
-    | GatherGradients
-    | Scale
-    | ScaleLoss
-    | Clip
-    | Skip
-    | Update
-    | GatherParams
-    | BroadcastParams
-    | Refresh
-    | OffloadGradients
-    | FetchParams
-)
-
-
-def flat(ops: tuple[Op, ...]) -> Iterator[Op]:
-    """Every operation, loop bodies included, loops themselves left out."""
-    for op in ops:
-        if isinstance(op, Loop):
-            yield from flat(op.body)
-        else:
-            yield op
-
-
-@dataclass(frozen=True, slots=True)
-class StatedLine:
-    """A `sync` line that shaped a derived step, also where it left no operation behind (`by none`).
-    `axis` None: over micro-batches. Only reports read it."""
-
-    axis: str | None
-    origin: Origin
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """What happens to one trained weight group in one step, after its backward passes.
-
-    Routing to owners is part of the backward pass: it is no op, and happens before all.
-    `stated`: a `step` block replaced everything; else single ops and `lines` tell by their origin."""
-
-    weights: str
-    ops: tuple[Op, ...]
-    stated: bool
-    origin: Origin
-    lines: tuple[StatedLine, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class GlobalNorm:
-    """Clipping by the global norm. `listed` None: derived, counts each element once.
-    Else, per weights: the atoms over which its squares are summed, and where that was said."""
-
-    listed: Mapping[str, tuple[Axes, Origin]] | None
-    origin: Origin
 
 
 # --- the program ----------------------------------------------------------------------------

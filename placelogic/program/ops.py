@@ -1,0 +1,195 @@
+"""The step of one weight group: every operation there is, on one screen.
+
+Axes are atoms, the axes that the mesh declares; an empty tuple means none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from placelogic.program.expr import Expr
+from placelogic.source import Span
+
+Axes = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a thing comes from. `stated`: a person wrote it; else it was derived.
+
+    `span` is in the checked file; `library` is the place inside an imported or standard
+    strategy that it came through, if any."""
+
+    span: Span
+    stated: bool
+    library: Span | None = None
+
+
+Subset = Literal["each", "but_last", "but_first", "first", "last", "index"]
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """Runs `body` once per micro-batch of the subset, in order. `index` counts from 1 and the
+    subset is empty when it exceeds M. Each turn computes a fresh gradient."""
+
+    subset: Subset
+    index: int | None
+    body: tuple[Op, ...]
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Accumulate:
+    """Add the fresh gradient to the buffer (`replace`: overwrite it). Buffer None is the
+    unnamed one; every buffer starts at zero. Ops before it act on the fresh gradient."""
+
+    buffer: str | None
+    replace: bool
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Reduce:
+    """Sum or average over every atom of `axes`; into a state cut there it is a reduce-scatter.
+    `scattered`: leaves only the own shard valid, in a buffer that has room for all."""
+
+    buffer: str | None
+    axes: Axes
+    op: Literal["sum", "mean"]
+    scattered: bool
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class GatherGradients:
+    axes: Axes
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    buffer: str | None
+    factor: Expr
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleLoss:
+    """Scale the part of the fresh gradient that comes from one loss term."""
+
+    term: str | None
+    factor: Expr
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Clip:
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """Skip the update when any gradient overflowed, as seen over `axes` (none: by each device)."""
+
+    axes: Axes
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    buffer: str | None
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class GatherParams:
+    """Every device takes each element of the compute copy from its owner along `axes`."""
+
+    axes: Axes
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class BroadcastParams:
+    axes: Axes
+    root: int
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Refresh:
+    """Compute copy <- master copy, where the master lies."""
+
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class OffloadGradients:
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class FetchParams:
+    origin: Origin
+
+
+Op = (
+    Loop
+    | Accumulate
+    | Reduce
+    | GatherGradients
+    | Scale
+    | ScaleLoss
+    | Clip
+    | Skip
+    | Update
+    | GatherParams
+    | BroadcastParams
+    | Refresh
+    | OffloadGradients
+    | FetchParams
+)
+
+
+def flat(ops: tuple[Op, ...]) -> Iterator[Op]:
+    """Every operation, loop bodies included, loops themselves left out."""
+    for op in ops:
+        if isinstance(op, Loop):
+            yield from flat(op.body)
+        else:
+            yield op
+
+
+@dataclass(frozen=True, slots=True)
+class StatedLine:
+    """A `sync` line that shaped a derived step, also where it left no operation behind (`by none`).
+    `axis` None: over micro-batches. Only reports read it."""
+
+    axis: str | None
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What happens to one trained weight group in one step, after its backward passes.
+
+    Routing to owners is part of the backward pass: it is no op, and happens before all.
+    `stated`: a `step` block replaced everything; else single ops and `lines` tell by their origin."""
+
+    weights: str
+    ops: tuple[Op, ...]
+    stated: bool
+    origin: Origin
+    lines: tuple[StatedLine, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GlobalNorm:
+    """Clipping by the global norm. `listed` None: derived, counts each element once.
+    Else, per weights: the atoms over which its squares are summed, and where that was said."""
+
+    listed: Mapping[str, tuple[Axes, Origin]] | None
+    origin: Origin
