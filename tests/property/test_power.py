@@ -22,7 +22,7 @@ SPECS = 600
 
 pytestmark = pytest.mark.slow
 
-_reduce, _gather, _start = kinds.reduce, kinds.gather, transfer.Group.start
+_reduce, _start = kinds.reduce, transfer.Group.start
 
 
 def copies_count_once(kind: Kind, op: str, size: Any, into: Any) -> Moved:
@@ -32,10 +32,6 @@ def copies_count_once(kind: Kind, op: str, size: Any, into: Any) -> Moved:
 
 def shards_add_up(kind: Kind, op: str, size: Any, into: Any) -> Moved:
     return Moved(kind) if kind.cut is not None else _reduce(kind, op, size, into)  # type: ignore[arg-type]
-
-
-def shares_are_pieces(kind: Kind, size: Any) -> Moved:
-    return Moved(Kind("copy")) if kind.value == "share" else _gather(kind, size)
 
 
 def shares_stay_copies(group: transfer.Group, term: Any) -> Any:
@@ -52,7 +48,6 @@ def nothing(*_: object, **__: object) -> Iterator[Any]:
 LOOSER: dict[str, tuple[object, str, Callable[..., Any]]] = {
     "copies that are summed count once": (kinds, "reduce", copies_count_once),
     "shards of different elements add up": (kinds, "reduce", shards_add_up),
-    "shares are pieces": (kinds, "gather", shares_are_pieces),
     "cut activations leave copies": (transfer.Group, "start", shares_stay_copies),
     "whole copies stay whole in a cut buffer": (kinds, "settle", lambda kind, room: kind),
     "every loss is divided as the objective is": (transfer, "initial_scale", lambda *_: ONE),
