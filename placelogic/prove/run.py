@@ -236,7 +236,11 @@ class Run:
             case Update(buffer=buffer):
                 self._read("update", buffers.get(buffer, {}), when.read, times, op.origin)
             case Clip():
-                self._read("clip", buffers.get(self._updated_buffer(), {}), when.read, times, op.origin)
+                # Gradients that are placed S and still whole are cut here at the latest.
+                buffer = self._updated_buffer()
+                value = self.group.settled(buffers.get(buffer, {}))
+                self._read("clip", value, when.read, times, op.origin)
+                return {**buffers, buffer: value}
             case Skip():
                 self._read("skip", buffers.get(self._updated_buffer(), {}), when.read, times, op.origin)
             case GatherParams() | BroadcastParams() | Refresh() | FetchParams() | OffloadGradients():
