@@ -22,7 +22,9 @@ HOMES = {
     "torch": ("replay", "frontends"),
     "rich": ("report",),
     "lark": ("syntax",),
-    "click": ("cli.py",),
+    "click": ("cli.py", "commands"),
+    "numpy": ("cost", "replay"),
+    "pygls": ("editor",),
 }
 """Library -> the only folders or files of the package that may import it."""
 

@@ -1,0 +1,71 @@
+"""The command `check`."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from placelogic.commands.options import STDIN, STDIN_ARGUMENT, at_option, files_argument, stdin_bytes
+
+if TYPE_CHECKING:
+    from placelogic.report.diagnostic import FileReport
+
+
+@click.command(short_help="Prove specs, or show the smallest mesh where they are wrong.")
+@files_argument
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Form of the report.")
+@at_option
+@click.option("--require-stated", is_flag=True, help="Fail a proved spec that states no operation of its own.")
+@click.option("--rlimit", type=click.IntRange(min=1), metavar="N", help="Solver steps for one query.")
+@click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="Wall clock of a query.")
+@click.option("--recheck", is_flag=True, help="Let cvc5 decide every question again; it must agree with z3.")
+@click.option("--emit-smt2", metavar="DIR", help="Write every question into DIR, to be decided without placelogic.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only what fails.")
+def check(files: tuple[str, ...], form: str, quiet: bool, **settings: Any) -> int:
+    """Prove specs right on every mesh they allow, or show the smallest mesh where they are wrong.
+
+    FILE is a .place file, a folder to search for them, or - for standard input.
+
+    \b
+    placelogic check llama.place
+    placelogic check specs/ --quiet
+    placelogic check llama.place --at dp=64,tp=8
+    placelogic check llama.place --format json | jq '.files[].specs[].verdict'
+
+    Exit codes: 0 all proved (or as expected), 1 any refuted, 2 any error, 3 any undecided or vacuous.
+    """
+    from placelogic.checking import Settings, check_files
+    from placelogic.files import Found, find
+    from placelogic.report.diagnostic import Report
+    from placelogic.report.terminal import Printer, Progress, terminal_width
+    from placelogic.report.text import Look, closing_lines, file_lines
+
+    try:
+        options = Settings(**settings)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    found = [Found(STDIN, data=stdin_bytes()) if one.path == STDIN_ARGUMENT else one for one in find(files)]
+    look = Look(terminal_width(sys.stdout), quiet)
+    printer = Printer(sys.stdout)
+    progress = Progress([one.path for one in found], sys.stderr)
+    done: list[FileReport] = []
+    try:
+        progress.step()
+        for file in check_files(found, options):
+            done.append(file)
+            if form == "text" and (lines := file_lines(file, look)):
+                progress.clear()
+                printer.lines(lines)
+            progress.step()
+    finally:
+        progress.clear()
+    report = Report(tuple(done))
+    if form == "text":
+        printer.lines(closing_lines(report, look))
+    else:
+        from placelogic.report.json import render
+
+        sys.stdout.write(render(report) + "\n")
+    return report.exit_code
