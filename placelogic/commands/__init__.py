@@ -7,5 +7,7 @@ NAMES = (
     "fmt",
     "prove",
     "explain",
+    "import",
 )
-"""In the order in which `placelogic --help` lists them. A module holds a click command of its own name."""
+"""In the order in which `placelogic --help` lists them. A module holds a click command of its own name;
+a name that is a keyword of Python has an underscore behind it there."""

@@ -1,0 +1,86 @@
+"""Which settings of a framework have no meaning for placement, as data: one JSON file for each framework."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from placelogic.frontends.config import Config, nearest
+from placelogic.problem import Problem, SpecError
+from placelogic.report.diagnostic import Finding
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Patterns of names. `quiet`: no meaning for placement. `forward`: they change what a layer computes, on
+    every device alike, of which no verdict speaks. `refused`: they change the values of a step in a way that
+    is not modelled, with the reason."""
+
+    quiet: tuple[str, ...]
+    forward: tuple[str, ...]
+    refused: dict[str, str]
+
+
+@cache
+def known(framework: str) -> Known:
+    """The table of a framework."""
+    data: dict[str, Any] = read_data(f"{framework}_settings.json")
+    return Known(tuple(data["quiet"]), tuple(data["forward"]), dict(data["refused"]))
+
+
+def read_data(name: str) -> Any:
+    """A data file of the package."""
+    return json.loads(resources.files("placelogic").joinpath("frontends").joinpath("data").joinpath(name).read_text("utf-8"))
+
+
+def matches(name: str, patterns: tuple[str, ...] | dict[str, str]) -> str | None:
+    """The first pattern that speaks of the name or of something it is in."""
+    parts = name.split(".")
+    heads = [".".join(parts[:n]) for n in range(1, len(parts) + 1)]
+    return next((pattern for pattern in patterns if any(fnmatchcase(head, pattern) for head in heads)), None)
+
+
+def off(data: object) -> bool:
+    """Whether a value switches its setting off."""
+    return data in (None, False, 0, "", "none", "false", "null") or data == {} or data == ()
+
+
+def settle(config: Config, framework: str) -> tuple[list[Finding], list[str]]:
+    """What the importer did not read: findings on settings that matter or are not known, and the names of
+    those without meaning for placement. Raises SpecError (PL503) for what cannot be modelled."""
+    table = known(framework)
+    findings: list[Finding] = []
+    ignored: list[str] = []
+    problems: list[Problem] = []
+    for name, value in config.unread():
+        head = name.split(".")[0]
+        reason = matches(name, table.refused)
+        if reason is not None:
+            what = name if "*" in reason else reason
+            whole_value = config.root.find(what) or value
+            enabled = whole_value.at("enabled")
+            if off(value.data) or (enabled is not None and off(enabled.data)):
+                ignored.append(name)
+            elif not any(p.message.startswith(f"`{what}`") for p in problems):
+                hint = f"`--set {what}=null` imports the rest of the file without it"
+                span = whole_value.key or whole_value.span
+                problems.append(Problem("PL503", f"`{what}` is not modelled: {table.refused[reason]}", span, hint))
+        elif matches(name, table.forward):
+            ignored.append(name)
+            if not off(value.data) and not any(f.message.startswith(f"`{head}`") for f in findings):
+                findings.append(Finding("NT21", "note", f"`{head}` changes what a layer computes, on every device alike: "
+                                        "no verdict speaks about that", value.key or value.span))  # fmt: skip
+        elif matches(name, table.quiet):
+            ignored.append(name)
+        else:
+            names = [*table.quiet, *table.forward, *table.refused, *config.used]
+            near = nearest(name, [one for one in names if "*" not in one])
+            findings.append(Finding("NT20", "warning", f"`{name}` is not known here and is left out: the spec says nothing about it",
+                                    value.key or value.span, help=near))  # fmt: skip
+    if problems:
+        raise SpecError(*problems)
+    return findings, ignored

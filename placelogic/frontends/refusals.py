@@ -1,0 +1,109 @@
+"""Combinations that a framework refuses, from tables (data/FRAMEWORK_refusals.json), beside what is proved.
+
+"May I combine X with Y" has three answers that must not be blurred: unsound, costly, and only not built."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal
+
+from placelogic.files import whole
+from placelogic.frontends.known import read_data
+from placelogic.frontends.result import Imported
+from placelogic.report.diagnostic import Finding, Verdict
+
+Reason = Literal["soundness", "divisibility", "cost", "unbuilt"]
+
+_CODES: dict[Reason, str] = {"soundness": "UB01", "divisibility": "UB02", "cost": "UB03", "unbuilt": "UB04"}
+_WORDS: dict[Reason, str] = {
+    "soundness": "breaking the rule would change what is trained",
+    "divisibility": "the sizes would not divide",
+    "cost": "it would cost too much",
+    "unbuilt": "it is only not built",
+}
+ACCEPTED = "UB05"
+"""The framework runs what is refuted here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`when`: conditions on facts, all of which must hold: (fact, comparison, value), where a value `$name` is
+    another fact. `strategies`: names of library strategies that meet in it, for questions without a file.
+    `source`: project, version and file."""
+
+    name: str
+    when: tuple[tuple[str, str, Any], ...]
+    says: str
+    reason: Reason
+    source: str
+    strategies: tuple[frozenset[str], ...]
+
+
+@cache
+def rules(framework: str) -> tuple[Rule, ...]:
+    """The table of a framework."""
+    return tuple(
+        Rule(row["rule"], tuple(tuple(one) for one in row["when"]), row["says"], row["reason"], row["source"],
+             tuple(frozenset(group.split("|")) for group in row.get("strategies", ())))
+        for row in read_data(f"{framework}_refusals.json")["rules"]
+    )  # fmt: skip
+
+
+def broken(framework: str, facts: Mapping[str, object]) -> tuple[Rule, ...]:
+    """The rules that a configuration breaks, in the order of the table."""
+    return tuple(rule for rule in rules(framework) if all(_holds(one, facts) for one in rule.when))
+
+
+def refused_together(framework: str, strategies: Collection[str]) -> tuple[Rule, ...]:
+    """The rules against using these library strategies together."""
+    names = set(strategies)
+    return tuple(rule for rule in rules(framework) if rule.strategies and all(names & group for group in rule.strategies))
+
+
+def refused(imported: Imported, verdict: Verdict, errors: Collection[str]) -> tuple[Finding, ...]:
+    """Notes on what the framework would say about an imported file, beside the verdict here."""
+    from placelogic.frontends.load import FRAMEWORKS
+
+    project = FRAMEWORKS[imported.framework]
+    found = broken(imported.framework, imported.facts)
+    notes = tuple(note(rule, project, verdict, imported.path) for rule in found)
+    if verdict == "refuted" and not found:
+        message = f"{project} runs this without complaint: none of the rules known here refuses it"
+        return (*notes, Finding(ACCEPTED, "note", message, whole(imported.path)))
+    return notes
+
+
+def note(rule: Rule, project: str, verdict: Verdict | None, path: str) -> Finding:
+    """One rule in a sentence, with the verdict where there is one."""
+    said = {"proved": "; the mathematics is proved", "refuted": "; the mathematics is refuted"}.get(verdict or "", "")
+    message = f"{project} refuses {rule.says} (rule {rule.name}: {_WORDS[rule.reason]}){said}"
+    return Finding(_CODES[rule.reason], "note", message, whole(path), help=f"source: {rule.source}")
+
+
+def _holds(condition: tuple[str, str, Any], facts: Mapping[str, object]) -> bool:
+    name, comparison, wanted = condition
+    have: Any = facts.get(name)
+    if isinstance(wanted, str) and wanted.startswith("$"):
+        wanted = facts.get(wanted[1:])
+    if comparison == "==":
+        return bool(have == wanted)
+    if comparison == "!=":
+        return bool(have != wanted)
+    if comparison == "in":
+        return have in wanted
+    if have is None or wanted is None:
+        return False
+    match comparison:
+        case ">":
+            return bool(have > wanted)
+        case ">=":
+            return bool(have >= wanted)
+        case "<":
+            return bool(have < wanted)
+        case "not multiple of":
+            return bool(wanted and have % wanted)
+        case "not multiple or divisor of":
+            return bool(wanted and have and have % wanted and wanted % have)
+    raise ValueError(f"there is no comparison `{comparison}`")

@@ -1,0 +1,24 @@
+"""What an importer makes of a file, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from placelogic.report.diagnostic import Finding
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """`spec`: the text of a spec. `findings`: warnings and notes about settings, placed in the file they
+    come from. `ignored`: settings that say nothing about placement, by name. `facts`: what the file
+    amounts to, for the tables of combinations that a framework refuses. `source`: the text of the file."""
+
+    framework: str
+    version: str
+    path: str
+    spec: str
+    findings: tuple[Finding, ...]
+    ignored: tuple[str, ...]
+    facts: Mapping[str, object]
+    source: str = ""
