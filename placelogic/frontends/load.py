@@ -70,9 +70,9 @@ def _read(framework: str, text: str, path: str) -> Value:
     if framework == "deepspeed" or path.endswith(".json"):
         return _mapping(read_json(text, path), path)
     if framework == "megatron":
-        from placelogic.frontends.readers.arguments import read_megatron
+        from placelogic.frontends.readers.arguments import read_arguments
 
-        return read_megatron(text, path)
+        return read_arguments(text, path)
     if framework == "torchtitan" or path.endswith(".toml"):
         from placelogic.frontends.readers.toml_file import read_toml
 

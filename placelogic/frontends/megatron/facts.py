@@ -1,0 +1,31 @@
+"""What a Megatron-LM run amounts to, for the table of combinations it refuses."""
+
+from __future__ import annotations
+
+from placelogic.frontends.config import Config
+from placelogic.frontends.megatron.sizes import Sizes
+
+
+def facts_of(config: Config, sizes: Sizes) -> dict[str, object]:
+    """Facts by name."""
+
+    def flag(name: str) -> bool:
+        return bool(config.get(name, bool, False).value)
+
+    return {
+        "tensor_parallel": sizes.tp.value, "context_parallel": sizes.cp.value, "pipeline": sizes.pp.value,
+        "expert_parallel": sizes.ep.value, "expert_tensor_parallel": sizes.etp.value, "sequence_parallel": sizes.sp,
+        "sequence_parallel_asked": flag("sequence-parallel"), "experts": sizes.experts.value, "chunks": sizes.chunks,
+        "heads": config.get("num-attention-heads", int, None).value, "groups": config.get("num-query-groups", int, None).value,
+        "layers": sizes.layers.value, "sequence": config.get("seq-length", int, None).value,
+        "twice_context": 2 * sizes.cp.value, "world": sizes.world,
+        "distributed_optimizer": flag("use-distributed-optimizer"), "torch_fsdp2": flag("use-torch-fsdp2"),
+        "megatron_fsdp": flag("use-megatron-fsdp"), "per_token": flag("calculate-per-token-loss"),
+        "average_in_collective": flag("ddp-average-in-collective"), "tied": not flag("untie-embeddings-and-output-weights"),
+        "linear_bias": not flag("disable-bias-linear"), "instances": sizes.instances.value,
+        "overlap_param_gather": flag("overlap-param-gather"), "overlap_grad_reduce": flag("overlap-grad-reduce"),
+        "fp16": flag("fp16"), "muon": "muon" in str(config.get("optimizer", str, "adam").value),
+        "hybrid_context": flag("hybrid-context-parallel"), "cpu_offloading": flag("cpu-offloading"),
+        "optimizer_offload": flag("optimizer-cpu-offload"), "precision_aware": flag("use-precision-aware-optimizer"),
+        "tp_comm_overlap": flag("tp-comm-overlap"), "reduce_scatter_fp32": flag("ddp-reduce-scatter-with-fp32-accumulation"),
+    }  # fmt: skip
