@@ -10,6 +10,7 @@ from importlib import resources
 from typing import Any
 
 from placelogic.frontends.config import Config, nearest
+from placelogic.frontends.values import Value
 from placelogic.problem import Problem, SpecError
 from placelogic.report.diagnostic import Finding
 
@@ -18,18 +19,20 @@ from placelogic.report.diagnostic import Finding
 class Known:
     """Patterns of names. `quiet`: no meaning for placement. `forward`: they change what a layer computes, on
     every device alike, of which no verdict speaks. `refused`: they change the values of a step in a way that
-    is not modelled, with the reason."""
+    is not modelled, with the reason. `part`: a part of what is trained of which the spec does not speak, with
+    what is left out."""
 
     quiet: tuple[str, ...]
     forward: tuple[str, ...]
     refused: dict[str, str]
+    part: dict[str, str]
 
 
 @cache
 def known(framework: str) -> Known:
     """The table of a framework."""
     data: dict[str, Any] = read_data(f"{framework}_settings.json")
-    return Known(tuple(data["quiet"]), tuple(data["forward"]), dict(data["refused"]))
+    return Known(tuple(data["quiet"]), tuple(data["forward"]), dict(data["refused"]), dict(data.get("part", {})))
 
 
 def read_data(name: str) -> Any:
@@ -44,6 +47,12 @@ def matches(name: str, patterns: tuple[str, ...] | dict[str, str]) -> str | None
     return next((pattern for pattern in patterns if any(fnmatchcase(head, pattern) for head in heads)), None)
 
 
+def _twice(name: str, value: Value) -> Finding:
+    first = value.over.span.line if value.over else 0
+    return Finding("NT22", "warning", f"`{name}` is given twice, first in line {first}: the last one counts",
+                   value.key or value.span, help="delete the other one")  # fmt: skip
+
+
 def off(data: object) -> bool:
     """Whether a value switches its setting off."""
     return data in (None, False, 0, "", "none", "false", "null") or data == {} or data == ()
@@ -53,7 +62,7 @@ def settle(config: Config, framework: str) -> tuple[list[Finding], list[str]]:
     """What the importer did not read: findings on settings that matter or are not known, and the names of
     those without meaning for placement. Raises SpecError (PL503) for what cannot be modelled."""
     table = known(framework)
-    findings: list[Finding] = []
+    findings = [_twice(name, value) for name, value in config.root.leaves() if value.over is not None]
     ignored: list[str] = []
     problems: list[Problem] = []
     for name, value in config.unread():
@@ -69,6 +78,10 @@ def settle(config: Config, framework: str) -> tuple[list[Finding], list[str]]:
                 hint = f"`--set {what}=null` imports the rest of the file without it"
                 span = whole_value.key or whole_value.span
                 problems.append(Problem("PL503", f"`{what}` is not modelled: {table.refused[reason]}", span, hint))
+        elif name in table.part:
+            ignored.append(name)
+            if not off(value.data):
+                findings.append(Finding("NT23", "note", f"`{name}`: {table.part[name]}", value.key or value.span))
         elif matches(name, table.forward):
             ignored.append(name)
             if not off(value.data) and not any(f.message.startswith(f"`{head}`") for f in findings):

@@ -19,11 +19,13 @@ MAX_VALUES = 200_000
 @dataclass(frozen=True, slots=True, eq=False)
 class Value:
     """A value of a configuration. `data`: a scalar, a tuple of values, or a mapping of names to values.
-    `key`: the place of the name it was given under, None for entries of lists and for the whole file."""
+    `key`: the place of the name it was given under, None for entries of lists and for the whole file. `over`: an
+    earlier value of the same name that this one replaces."""
 
     data: Scalar | tuple[Value, ...] | Mapping[str, Value]
     span: Span
     key: Span | None = None
+    over: Value | None = None
 
     def at(self, name: str) -> Value | None:
         """The entry of this name, None where there is none or this is no mapping."""

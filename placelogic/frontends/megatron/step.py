@@ -124,9 +124,11 @@ def _states(config: Config, spec: Draft, sizes: Sizes, mesh: Mesh) -> None:
 
 
 def _layer_wise(config: Config) -> bool:
-    return str(config.get("optimizer", str, "adam").value).startswith("dist_") or bool(
-        config.get("use-layer-wise-distributed-optimizer", bool, False).value
-    )
+    """Whether optimizers of whole matrices are dealt out: validate_args turns the distributed optimizer into the
+    layer-wise one for every optimizer but Adam and SGD."""
+    name = str(config.get("optimizer", str, "adam").value)
+    cut = config.get("use-distributed-optimizer", bool, False).value
+    return name.startswith("dist_") or bool(cut and name not in ("adam", "sgd"))
 
 
 def _cut(config: Config) -> str:

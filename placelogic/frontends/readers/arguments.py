@@ -137,7 +137,8 @@ def _options(words: Iterator[tuple[str, Span]], path: str, *, branches: bool) ->
             raise SpecError(Problem("PL506", f"`--{name}` has two values in this script, which is not run: "
                                     f"{before.data} in line {before.span.line}, and {data}", place,
                                     f"say which with `--set {name}={data}`"))  # fmt: skip
-        found[name] = Value(data, place, place)
+        differs = before is not None and before.data != data
+        found[name] = Value(data, place, place, before if differs else None)  # the last one counts, as in argparse
 
     for word, span in words:
         if _OPTION.match(word):

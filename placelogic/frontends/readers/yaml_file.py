@@ -3,10 +3,11 @@ aliases are followed within bounds."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from placelogic.files import whole
-from placelogic.frontends.values import Count, Value
+from placelogic.frontends.values import Count, Value, plain
 from placelogic.problem import Problem, SpecError
 from placelogic.source import Span
 
@@ -74,10 +75,10 @@ class _Builder:
             if not hasattr(name_node, "value") or not isinstance(name_node.value, str):
                 raise SpecError(Problem("PL500", "a name must be a word here", span))
             name = name_node.value
-            if name in own and own[name].data != self.value(value_node, depth + 1, span).data:
-                raise SpecError(Problem("PL500", f"`{name}` is given twice, first in line {own[name].span.line}", span,
-                                        "delete one of them"))  # fmt: skip
-            own[name] = self.value(value_node, depth + 1, span)
+            value = self.value(value_node, depth + 1, span)
+            before = own.get(name)
+            differs = before is not None and plain(before) != plain(value)
+            own[name] = replace(value, over=before) if differs else value  # the last one counts, as in PyYAML
         return {**merged, **own}
 
     def merged(self, node: Any, depth: int) -> dict[str, Value]:
