@@ -2,14 +2,14 @@
 
 How gradients are scaled and summed is in placelogic/std/frameworks/megatron_*.place, with its sources. The mesh
 is that of the rank generators: dense and expert groups are two ways to cut the same ranks, so the axes of the
-spec are their common refinement (mesh.py)."""
+spec are their common refinement (ranks.py)."""
 
 from __future__ import annotations
 
 from placelogic.frontends.config import Config
 from placelogic.frontends.draft import Draft
 from placelogic.frontends.megatron.facts import facts_of
-from placelogic.frontends.megatron.mesh import mesh_of
+from placelogic.frontends.megatron.mesh import mesh_of, write_mesh
 from placelogic.frontends.megatron.sizes import Sizes, sizes_of
 from placelogic.frontends.megatron.step import write_step
 from placelogic.frontends.megatron.weights import write_weights
@@ -32,7 +32,7 @@ def draft(config: Config, request: Request) -> tuple[Draft, dict[str, object]]:
     spec = Draft()
     sizes = sizes_of(config, request)
     mesh = mesh_of(config, sizes)
-    mesh.write(spec, sizes)
+    write_mesh(spec, sizes, mesh)
     write_weights(config, spec, sizes, mesh)
     write_step(config, spec, sizes, mesh, request)
     return spec, facts_of(config, sizes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from placelogic.frontends.config import Config, Setting
 from placelogic.frontends.draft import Draft
-from placelogic.frontends.megatron.mesh import Mesh
+from placelogic.frontends.ranks import Mesh
 from placelogic.frontends.megatron.sizes import Sizes
 from placelogic.frontends.optimizers import optimizer
 from placelogic.frontends.request import Request
@@ -101,7 +101,7 @@ def _states(config: Config, spec: Draft, sizes: Sizes, mesh: Mesh) -> None:
     cut = config.get("use-distributed-optimizer", bool, False)
     fsdp = config.get("use-megatron-fsdp", bool, False, also=["use-custom-fsdp"])
     axes = mesh.names(dense="dp") + mesh.names(dense="cp")
-    inner = mesh.shards(axes)
+    inner = mesh.inner(axes)
     if fsdp.value:
         kind = config.get("data-parallel-sharding-strategy", str, "no_shard")
         states = FSDP_STATES.get(kind.value)
@@ -120,7 +120,7 @@ def _states(config: Config, spec: Draft, sizes: Sizes, mesh: Mesh) -> None:
         inner = axes
         spec.add("state", f"place * over {'*'.join(axes)} {{ params replicated, optimizer replicated, gradients replicated }}", cut)
     if inner != axes:
-        spec.add("state", f"place * over {mesh.instances} {{ params replicated, optimizer replicated, gradients replicated }}", sizes.instances)
+        spec.add("state", f"place * over {mesh.outer} {{ params replicated, optimizer replicated, gradients replicated }}", sizes.instances)
 
 
 def _layer_wise(config: Config) -> bool:
@@ -171,11 +171,11 @@ def _expert_step(config: Config, spec: Draft, sizes: Sizes, mesh: Mesh, runtime:
                 spec.add("step", f"sync expert over {atom.name} by sum", "tokens are routed, and nobody divides")
         elif len(mesh.names(dense="tp")) > 1:
             spec.add("state", f"place expert over {atom.name} {{ params sharded, optimizer sharded, gradients sharded }}", sizes.etp)
-    shards = mesh.shards(replicas)
+    shards = mesh.inner(replicas)
     if shards:
         spec.add("state", f"place expert over {'*'.join(shards)} {{ {states} }}")
-    if mesh.instances in replicas:
-        spec.add("state", f"place expert over {mesh.instances} {{ {whole} }}")
+    if mesh.outer in replicas:
+        spec.add("state", f"place expert over {mesh.outer} {{ {whole} }}")
     work = [name for name in replicas if name not in mesh.names(dense="tp")]
     if work:
         mean = runtime == "megatron_ddp_average"

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from placelogic.frontends.config import Config, Setting
 from placelogic.frontends.draft import Draft
-from placelogic.frontends.megatron.mesh import Mesh
+from placelogic.frontends.ranks import Mesh
 from placelogic.frontends.megatron.sizes import Sizes
 
 
@@ -103,7 +103,7 @@ def _experts(config: Config, spec: Draft, sizes: Sizes, mesh: Mesh, gated: Setti
     spec.let("experts", sizes.experts.value, sizes.experts)
     spec.let("expert_ffn", width.value, width)
     spec.let("moe_layers", None, "not every layer need have experts")
-    routed = [atom.name for atom in mesh.atoms if atom.expert == "ep" or (atom.expert == "etp" and atom.dense != "tp")]
+    routed = mesh.routed()
     over = f", routed over {'*'.join(routed)}" if routed else ""
     spec.add("weights", f"weights expert {{ size moe_layers*experts*{3 if gated.value else 2}*hidden*expert_ffn, layers moe_layers, kind expert{over} }}",
              sizes.ep)  # fmt: skip
