@@ -59,6 +59,8 @@ def check_imported(made: Made, settings: Settings) -> FileReport:
         assert made.problems is not None
         return made.problems
     imported = made.imported
+    if imported.problems:
+        return failed(imported.path, made.text, SpecError(*imported.problems))
     path = f"{imported.path} (spec)"
     report = check_text(imported.spec, path, settings)
     specs = tuple(_with_notes(spec, imported) for spec in report.specs)
@@ -90,7 +92,8 @@ def check_each(framework: str, found: Sequence[Found], request: Request, setting
 def notes_report(made: Made) -> FileReport:
     """What the importer has to say about a file, as a report without a verdict."""
     assert made.imported is not None
-    findings: tuple[Finding, ...] = made.imported.findings
+    left_out = tuple(Finding(p.code, "warning", p.message, p.span, help=p.hint) for p in made.imported.problems)
+    findings = (*left_out, *made.imported.findings)
     return FileReport(made.imported.path, (SpecReport("import", "proved", findings=findings),), made.text)
 
 

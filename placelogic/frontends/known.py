@@ -11,7 +11,7 @@ from typing import Any
 
 from placelogic.frontends.config import Config, nearest
 from placelogic.frontends.values import Value
-from placelogic.problem import Problem, SpecError
+from placelogic.problem import Problem
 from placelogic.report.diagnostic import Finding
 
 
@@ -58,9 +58,18 @@ def off(data: object) -> bool:
     return data in (None, False, 0, "", "none", "false", "null") or data == {} or data == ()
 
 
-def settle(config: Config, framework: str) -> tuple[list[Finding], list[str]]:
-    """What the importer did not read: findings on settings that matter or are not known, and the names of
-    those without meaning for placement. Raises SpecError (PL503) for what cannot be modelled."""
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """What an importer did not read: findings on settings that matter or are not known, the names of those
+    without meaning for placement, and problems (PL503) with what changes a step and is not modelled."""
+
+    findings: tuple[Finding, ...]
+    ignored: tuple[str, ...]
+    problems: tuple[Problem, ...]
+
+
+def settle(config: Config, framework: str) -> Unread:
+    """Sort what the importer did not read."""
     table = known(framework)
     findings = [_twice(name, value) for name, value in config.root.leaves() if value.over is not None]
     ignored: list[str] = []
@@ -94,6 +103,4 @@ def settle(config: Config, framework: str) -> tuple[list[Finding], list[str]]:
             near = nearest(name, [one for one in names if "*" not in one])
             findings.append(Finding("NT20", "warning", f"`{name}` is not known here and is left out: the spec says nothing about it",
                                     value.key or value.span, help=near))  # fmt: skip
-    if problems:
-        raise SpecError(*problems)
-    return findings, ignored
+    return Unread(tuple(findings), tuple(ignored), tuple(problems))
