@@ -47,6 +47,16 @@ def matches(name: str, patterns: tuple[str, ...] | dict[str, str]) -> str | None
     return next((pattern for pattern in patterns if any(fnmatchcase(head, pattern) for head in heads)), None)
 
 
+def _unknown_part(name: str, names: list[str]) -> str:
+    """The shortest beginning of a path that no known name has: a section as a whole, where all of it is unknown."""
+    parts = name.split(".")
+    for count in range(1, len(parts)):
+        head = ".".join(parts[:count])
+        if not any(one == head or one.startswith(f"{head}.") for one in names):
+            return head
+    return name
+
+
 def _twice(name: str, value: Value) -> Finding:
     first = value.over.span.line if value.over else 0
     return Finding("NT22", "warning", f"`{name}` is given twice, first in line {first}: the last one counts",
@@ -100,7 +110,10 @@ def settle(config: Config, framework: str) -> Unread:
             ignored.append(name)
         else:
             names = [*table.quiet, *table.forward, *table.refused, *config.used]
-            near = nearest(name, [one for one in names if "*" not in one])
-            findings.append(Finding("NT20", "warning", f"`{name}` is not known here and is left out: the spec says nothing about it",
-                                    value.key or value.span, help=near))  # fmt: skip
+            head = _unknown_part(name, names)
+            if any(f.message.startswith(f"`{head}` ") for f in findings):
+                continue
+            place = config.root.find(head) or value
+            findings.append(Finding("NT20", "warning", f"`{head}` is not known here and is left out: the spec says nothing about it",
+                                    place.key or place.span, help=nearest(head, [one for one in names if "*" not in one])))  # fmt: skip
     return Unread(tuple(findings), tuple(ignored), tuple(problems))

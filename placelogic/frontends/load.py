@@ -66,21 +66,32 @@ def _known_framework(framework: str, path: str) -> Any:
 
 
 def _read(framework: str, text: str, path: str) -> Value:
+    from placelogic.frontends.readers.arguments import read_arguments
     from placelogic.frontends.readers.json_file import read_json
 
     if framework == "deepspeed" or path.endswith(".json"):
         return _mapping(read_json(text, path), path)
     if framework == "megatron":
-        from placelogic.frontends.readers.arguments import read_arguments
-
         return read_arguments(text, path)
-    if framework == "torchtitan" or path.endswith(".toml"):
+    if framework == "torchtitan" and not path.endswith((".sh", ".args")):
         from placelogic.frontends.readers.toml_file import read_toml
 
         return read_toml(text, path)
+    if framework == "torchtitan":
+        return _sections(read_arguments(text, path))
     from placelogic.frontends.readers.yaml_file import read_yaml
 
     return _mapping(read_yaml(text, path), path)
+
+
+def _sections(flat: Value) -> Value:
+    """`parallelism.tensor-parallel-degree` as an entry of the section `parallelism`."""
+    found: dict[str, dict[str, Value]] = {}
+    for name, value in dict(flat.data).items() if isinstance(flat.data, dict) else ():
+        section, _, entry = name.partition(".")
+        if entry:
+            found.setdefault(section.replace("-", "_"), {})[entry.replace("-", "_")] = value
+    return Value({name: Value(entries, flat.span) for name, entries in found.items()}, flat.span)
 
 
 def _mapping(value: Value, path: str) -> Value:
