@@ -49,18 +49,22 @@ def _short(value: Any) -> str:
     return "..."
 
 
-_KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text", dict: "a mapping", list: "a list"}
+_KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text", dict: "a mapping", list: "a list",
+          object: "one value"}  # fmt: skip
 
 
 @dataclass(slots=True)
 class Config:
-    """One configuration file. `words`: what stands for "given elsewhere" in it, such as `auto`."""
+    """One configuration file. `auto`: what stands for "given elsewhere" in it. `loose`: everything is text in it.
+    `problems`: what the importer could not do. `others`: further files it led to, with their frameworks."""
 
     path: str
     root: Value
     auto: tuple[str, ...] = ()
     loose: bool = False
     used: set[str] = field(default_factory=set)
+    problems: list[Problem] = field(default_factory=list)
+    others: list[tuple[Config, str]] = field(default_factory=list)
 
     def get(self, name: str, kind: type, default: Any = None, *, also: Iterable[str] = (), least: int | None = None) -> Setting:
         """A setting by its path (`also`: other names for it, the first one given counts). A value of
@@ -79,12 +83,6 @@ class Config:
         """Whether the setting is left to whoever reads the file."""
         value = self.root.find(name)
         return value is not None and isinstance(value.data, str) and value.data in self.auto
-
-    def part(self, name: str) -> Config:
-        """The configuration below a name, with the same record of what was read."""
-        value = self.root.find(name)
-        root = value if value is not None and isinstance(value.data, Mapping) else Value({}, whole(self.path))
-        return Config(self.path, root, self.auto, self.loose)
 
     def use(self, *patterns: str) -> None:
         """Count settings as read, by pattern."""
@@ -116,7 +114,10 @@ class Config:
             list: isinstance(data, tuple),
             bool: isinstance(data, bool),
             int: isinstance(data, int) and not isinstance(data, bool),
+            object: True,
         }.get(kind, isinstance(data, kind) and not isinstance(data, bool))
+        if kind is object and isinstance(data, Mapping | tuple):
+            fits = False
         if not fits:
             raise SpecError(Problem("PL501", f"`{name}` must be {_KINDS[kind]}, not `{told(value)}`", value.span,
                                     _hint(name, value)))  # fmt: skip

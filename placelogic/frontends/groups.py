@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from placelogic.frontends.config import Setting
 from placelogic.frontends.draft import Draft
 
 
@@ -20,3 +21,11 @@ def unknown_model(draft: Draft, *, routed_over: str | None = None, experts: bool
         routed = f", routed over {routed_over}" if routed_over else ""
         draft.add("weights", f"weights expert {{ size X, kind expert{routed} }}")
         draft.add("weights", "weights router { size R, kind router }")
+
+
+def adapted_model(spec: Draft, setting: Setting, name: str, what: str) -> None:
+    """A frozen model, and weights beside it that are trained."""
+    unknown_model(spec)
+    spec.add("weights", "freeze linear, norm, embed", setting)
+    spec.let("A", None)
+    spec.add("weights", f"weights {name} {{ size A, kind matrix }}", what)

@@ -77,6 +77,10 @@ class Unread:
     ignored: tuple[str, ...]
     problems: tuple[Problem, ...]
 
+    def and_(self, other: Unread) -> Unread:
+        """Both together."""
+        return Unread(self.findings + other.findings, self.ignored + other.ignored, self.problems + other.problems)
+
 
 def settle(config: Config, framework: str) -> Unread:
     """Sort what the importer did not read."""

@@ -49,13 +49,16 @@ def import_text(framework: str, text: str, path: str, request: Request = Request
     config.root = override(config.root, request.given)
     spec, facts = module.draft(config, request)
     unread = settle(config, framework)
+    for other, name in config.others:
+        unread = unread.and_(settle(other, name))
     if request.tokens:
         spec.add("work", f"tokens {request.tokens}", "--tokens")
     version = request.version or module.VERSIONS[1]
     name = os.path.basename(path) if path else "text"
     spec.head = [f"{name}, as {FRAMEWORKS[framework]} {version} runs it.", *spec.head]
-    spec.head += [f"NOT IN THIS SPEC, line {one.span.line}: {one.message}" for one in unread.problems]
-    return Imported(framework, version, path, spec.text(f"{path} (spec)"), unread.findings, unread.ignored, unread.problems, facts, text)
+    problems = (*config.problems, *unread.problems)
+    spec.head += [f"NOT IN THIS SPEC, line {one.span.line}: {one.message}" for one in problems]
+    return Imported(framework, version, path, spec.text(f"{path} (spec)"), unread.findings, unread.ignored, problems, facts, text)
 
 
 def _known_framework(framework: str, path: str) -> Any:
