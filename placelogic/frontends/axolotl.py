@@ -53,7 +53,7 @@ def draft(config: Config, request: Request) -> tuple[Draft, dict[str, object]]:
             spec.add("use", "use hf_trainer_loss_per_microbatch()", "the model is taken to count no tokens")
         facts = facts_of(shape)
         _weights(config, spec)
-        _optimizer(config, spec)
+        _optimizer(config, spec, shape)
         _precision(config, spec)
     facts |= {"optimizer": str(config.get("optimizer", str, "adamw_torch").value), "deepspeed": bool(ds.value),
               "ddp_parallel": not facts.get("fsdp") and not ds.value,
@@ -105,11 +105,14 @@ def _weights(config: Config, spec: Draft) -> None:
         unknown_model(spec)
 
 
-def _optimizer(config: Config, spec: Draft) -> None:
+def _optimizer(config: Config, spec: Draft, shape: Shape) -> None:
     kind = config.get("optimizer", str, "adamw_torch_fused")
     name = optimizer(kind)
     if name == "muon":
         spec.add("optimizer", "optimizer muon for matrix", kind)
+        if shape.fsdp.value and shape.version == 2:
+            config.problems.append(Problem("PL503", "Muon on shards collects whole matrices by itself, which is not modelled", kind.span,
+                                           f"`--set {kind.name}=adamw_torch` checks the rest"))  # fmt: skip
         spec.add("optimizer", "optimizer adamw for vector, embedding", "Muon is for matrices")
     else:
         spec.add("optimizer", f"optimizer {name}", kind)

@@ -69,10 +69,12 @@ def refused(imported: Imported, verdict: Verdict, errors: Collection[str]) -> tu
     project = FRAMEWORKS[imported.framework]
     found = broken(imported.framework, imported.facts)
     notes = tuple(note(rule, project, verdict, imported.path) for rule in found)
-    if verdict == "refuted" and not found:
-        message = f"{project} runs this without complaint: none of the rules known here refuses it"
-        return (*notes, Finding(ACCEPTED, "note", message, whole(imported.path)))
-    return notes
+    if verdict != "refuted" or found:
+        return notes
+    message = f"{project} runs this without complaint: none of the rules known here refuses it"
+    if set(errors) <= {"GI04", "GI07"}:
+        message += "; this is a mean of means, common and often deliberate: exact only where all shares have equally many tokens"
+    return (*notes, Finding(ACCEPTED, "note", message, whole(imported.path)))
 
 
 def note(rule: Rule, project: str, verdict: Verdict | None, path: str) -> Finding:

@@ -91,9 +91,7 @@ def _data(config: Config, spec: Draft, shape: Shape, axis: str) -> None:
     kept = ", reshard_after_forward = false" if shape.keep else ""
     cp = shape.cp.value > 1
     if not shape.fsdp.value or shape.strategy == "ddp":
-        if cp:
-            raise config.wrong("PL503", shape.cp, "context parallelism without FSDP is not modelled", "accelerate needs FSDP 2 for it")
-        spec.add("use", f"use torch_ddp({axis})", shape.fsdp)
+        spec.add("use", f"use torch_ddp{'_context' if cp else ''}({axis}{', cp' if cp else ''})", shape.fsdp, shape.cp if cp else "")
         return
     if cp:
         spec.add("use", f"use torch_fsdp2_context({axis}, cp{kept})", shape.fsdp, shape.cp)

@@ -6,6 +6,12 @@ from placelogic.frontends.config import Config
 from placelogic.frontends.megatron.sizes import Sizes
 
 
+UNEVEN = ("decoder-first-pipeline-num-layers", "decoder-last-pipeline-num-layers", "num-layers-in-first-pipeline-stage",
+          "num-layers-in-last-pipeline-stage", "account-for-embedding-in-pipeline-split", "account-for-loss-in-pipeline-split",
+          "hybrid-layer-pattern", "hybrid-override-pattern")  # fmt: skip
+"""Settings that say how layers are dealt to stages that do not get equally many."""
+
+
 def facts_of(config: Config, sizes: Sizes) -> dict[str, object]:
     """Facts by name."""
 
@@ -27,5 +33,9 @@ def facts_of(config: Config, sizes: Sizes) -> dict[str, object]:
         "fp16": flag("fp16"), "muon": "muon" in str(config.get("optimizer", str, "adam").value),
         "hybrid_context": flag("hybrid-context-parallel"), "cpu_offloading": flag("cpu-offloading"),
         "optimizer_offload": flag("optimizer-cpu-offload"), "precision_aware": flag("use-precision-aware-optimizer"),
+        "uneven_stages": any(config.root.find(name) is not None for name in UNEVEN),
+        "layout": config.root.find("pipeline-model-parallel-layout") is not None,
+        "delta_net": config.root.find("experimental-attention-variant") is not None, "optimizer": str(config.get("optimizer", str, "adam").value),
+        "defer_embedding": flag("defer-embedding-wgrad-compute"), "mtp": config.get("mtp-num-layers", int, 0).value,
         "tp_comm_overlap": flag("tp-comm-overlap"), "reduce_scatter_fp32": flag("ddp-reduce-scatter-with-fp32-accumulation"),
     }  # fmt: skip
