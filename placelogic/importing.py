@@ -60,7 +60,8 @@ def check_imported(made: Made, settings: Settings) -> FileReport:
         return made.problems
     imported = made.imported
     if imported.problems:
-        return failed(imported.path, made.text, SpecError(*imported.problems))
+        report = failed(imported.path, made.text, SpecError(*imported.problems))
+        return replace(report, specs=tuple(_with_notes(spec, imported) for spec in report.specs))
     path = f"{imported.path} (spec)"
     report = check_text(imported.spec, path, settings)
     specs = tuple(_with_notes(spec, imported) for spec in report.specs)

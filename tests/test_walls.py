@@ -25,6 +25,7 @@ HOMES = {
     "click": ("cli.py", "commands"),
     "numpy": ("cost", "replay"),
     "pygls": ("editor",),
+    "yaml": ("frontends",),
 }
 """Library -> the only folders or files of the package that may import it."""
 
@@ -40,6 +41,7 @@ APART = {
         "placelogic.report",
     ),
     "report": ("placelogic.syntax", "placelogic.elaborate", "placelogic.prove", "placelogic.simulate"),
+    "frontends": ("placelogic.prove", "placelogic.simulate", "placelogic.cost", "placelogic.replay", "placelogic.elaborate"),
     "elaborate": ("placelogic.prove", "placelogic.simulate", "placelogic.cost", "placelogic.replay"),
 }
 """Folder -> what nothing in it may import."""

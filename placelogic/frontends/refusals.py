@@ -31,7 +31,7 @@ ACCEPTED = "UB05"
 class Rule:
     """`when`: conditions on facts, all of which must hold: (fact, comparison, value), where a value `$name` is
     another fact. `strategies`: names of library strategies that meet in it, for questions without a file.
-    `source`: project, version and file."""
+    `source`: project, version and file. `verb`: where the framework does less than refuse."""
 
     name: str
     when: tuple[tuple[str, str, Any], ...]
@@ -39,6 +39,7 @@ class Rule:
     reason: Reason
     source: str
     strategies: tuple[frozenset[str], ...]
+    verb: str = "refuses"
 
 
 @cache
@@ -46,7 +47,7 @@ def rules(framework: str) -> tuple[Rule, ...]:
     """The table of a framework."""
     return tuple(
         Rule(row["rule"], tuple(tuple(one) for one in row["when"]), row["says"], row["reason"], row["source"],
-             tuple(frozenset(group.split("|")) for group in row.get("strategies", ())))
+             tuple(frozenset(group.split("|")) for group in row.get("strategies", ())), row.get("verb", "refuses"))
         for row in read_data(f"{framework}_refusals.json")["rules"]
     )  # fmt: skip
 
@@ -80,7 +81,7 @@ def refused(imported: Imported, verdict: Verdict, errors: Collection[str]) -> tu
 def note(rule: Rule, project: str, verdict: Verdict | None, path: str) -> Finding:
     """One rule in a sentence, with the verdict where there is one."""
     said = {"proved": "; the mathematics is proved", "refuted": "; the mathematics is refuted"}.get(verdict or "", "")
-    message = f"{project} refuses {rule.says} (rule {rule.name}: {_WORDS[rule.reason]}){said}"
+    message = f"{project} {rule.verb} {rule.says} (rule {rule.name}: {_WORDS[rule.reason]}){said}"
     return Finding(_CODES[rule.reason], "note", message, whole(path), help=f"source: {rule.source}")
 
 

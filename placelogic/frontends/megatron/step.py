@@ -76,6 +76,9 @@ def _scaling(config: Config, spec: Draft, sizes: Sizes, mesh: Mesh, request: Req
         spec.add("work", "batch over dp")
         if has_cp:
             spec.add("work", "sequence over cp", sizes.cp)
+        if (cut := config.get("use-distributed-optimizer", bool, False)).value:
+            spec.add("state", f"place * over {'*'.join(mesh.names(dense='dp') + mesh.names(dense='cp'))} "
+                     "{ params replicated, optimizer sharded on flat, gradients replicated }", cut)  # fmt: skip
         return "megatron_torch_fsdp2"
     name, why = "megatron_ddp", ""
     if per_token.value and average.value:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from placelogic.frontends.config import Config, Setting
 from placelogic.frontends.draft import Draft
 from placelogic.frontends.ranks import Mesh
+from placelogic.problem import Problem
 from placelogic.frontends.megatron.sizes import Sizes
 
 
@@ -108,6 +109,10 @@ def _experts(config: Config, spec: Draft, sizes: Sizes, mesh: Mesh, gated: Setti
     spec.add("weights", f"weights expert {{ size moe_layers*experts*{3 if gated.value else 2}*hidden*expert_ffn, layers moe_layers, kind expert{over} }}",
              sizes.ep)  # fmt: skip
     spec.add("weights", "weights router { size moe_layers*experts*hidden, layers moe_layers, kind router }")
+    if sizes.etp.value > 1 and not config.get("disable-bias-linear", bool, False, also=["no-bias-linear"]).value:
+        config.problems.append(Problem("PL503", "biases of experts under expert tensor parallelism are added on every device: to check that "
+                                       "takes the operations of a layer", sizes.experts.span,
+                                       "`--set disable-bias-linear=true` checks the rest"))  # fmt: skip
     shared = config.get("moe-shared-expert-intermediate-size", int, None, least=1)
     if shared.given:
         spec.let("shared_ffn", shared.value, shared)
