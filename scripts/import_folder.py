@@ -68,7 +68,10 @@ def main() -> int:
             counts[framework, kind, verdict] += 1
             failed += any(finding.code in INTERNAL for spec in report.specs for finding in spec.findings)
         shown = told[0] if len(set(told)) == 1 else " / ".join(one or "-" for one in told)
-        print(f"| {path.relative_to(asked.folder)} | {'yes' if imported else 'no'} | {' | '.join(cells)} | {shown} |", flush=True)
+        print(
+            f"| {path.relative_to(asked.folder)} | {'yes' if imported else 'no'} | {' | '.join(cells)} | {shown} |",
+            flush=True,
+        )
     print()
     for (framework, kind, verdict), count in sorted(counts.items()):
         print(f"{framework}, tokens {kind}: {count} {verdict}")

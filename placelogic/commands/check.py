@@ -66,7 +66,10 @@ def check(
         raise click.UsageError(str(error)) from None
     if framework is None and (world or given or version or tokens):
         raise click.UsageError("--world, --set, --framework-version and --tokens go with --from")
-    found = [Found(STDIN, data=stdin_bytes()) if one.path == STDIN_ARGUMENT else one for one in find(files, configs=framework is not None)]
+    found = [
+        Found(STDIN, data=stdin_bytes()) if one.path == STDIN_ARGUMENT else one
+        for one in find(files, configs=framework is not None)
+    ]
     look = Look(terminal_width(sys.stdout), quiet)
     printer = Printer(sys.stdout)
     progress = Progress([one.path for one in found], sys.stderr)

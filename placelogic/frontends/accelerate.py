@@ -19,14 +19,37 @@ from placelogic.problem import Problem, SpecError
 VERSIONS = ("0.20", "1.13")
 """The first and the last that the strategies were compared with."""
 
-KINDS = ("NO", "MULTI_GPU", "MULTI_CPU", "FSDP", "DEEPSPEED", "MEGATRON_LM", "TPU", "XLA", "MULTI_NPU", "MULTI_XPU", "MULTI_MLU", "MULTI_HPU")
+KINDS = (
+    "NO",
+    "MULTI_GPU",
+    "MULTI_CPU",
+    "FSDP",
+    "DEEPSPEED",
+    "MEGATRON_LM",
+    "TPU",
+    "XLA",
+    "MULTI_NPU",
+    "MULTI_XPU",
+    "MULTI_MLU",
+    "MULTI_HPU",
+)
 
 
 def config(root: Value, path: str, request: Request) -> Config:
     """The file as this importer reads it."""
-    names = ("distributed_type", "fsdp_config", "deepspeed_config", "parallelism_config", "num_processes", "use_cpu", "mixed_precision")
+    names = (
+        "distributed_type",
+        "fsdp_config",
+        "deepspeed_config",
+        "parallelism_config",
+        "num_processes",
+        "use_cpu",
+        "mixed_precision",
+    )
     if not any(root.at(name) for name in names):
-        raise SpecError(Problem("PL507", "this is no accelerate configuration: it has none of its settings", whole(path)))
+        raise SpecError(
+            Problem("PL507", "this is no accelerate configuration: it has none of its settings", whole(path))
+        )
     return Config(path, root)
 
 
@@ -39,7 +62,12 @@ def draft(config: Config, request: Request) -> tuple[Draft, dict[str, object]]:
     if kind.value.upper() == "DEEPSPEED":
         return _deepspeed(config, request, world)
     if kind.value.upper() in ("MEGATRON_LM", "TPU", "XLA"):
-        raise config.wrong("PL503", kind, f"`distributed_type` {kind.value} is not imported", "import the settings of that framework by themselves")
+        raise config.wrong(
+            "PL503",
+            kind,
+            f"`distributed_type` {kind.value} is not imported",
+            "import the settings of that framework by themselves",
+        )
     spec = Draft()
     shape = _shape(config, kind, world)
     steps = config.get("gradient_accumulation_steps", int, None, least=1)
@@ -74,7 +102,9 @@ def _shape(config: Config, kind: Setting, world: int | None) -> Shape:
 
     sp = size("sp_size")
     if sp.value > 1:
-        raise config.wrong("PL503", sp, "sequence parallelism runs on DeepSpeed there", "set `distributed_type: DEEPSPEED`")
+        raise config.wrong(
+            "PL503", sp, "sequence parallelism runs on DeepSpeed there", "set `distributed_type: DEEPSPEED`"
+        )
     fsdp = Setting(kind.name, kind.value.upper() == "FSDP", kind.given, kind.span)
     version = config.get("fsdp_config.fsdp_version", int, 1)
     if version.value not in (1, 2):

@@ -60,7 +60,9 @@ def draft(config: Config, request: Request) -> tuple[Draft, dict[str, object]]:
               "flash": bool(config.get("flash_attention", bool, False).value)
               or "flash" in str(config.get("attn_implementation", object, "").value)}  # fmt: skip
     if (packed := config.get("sample_packing", bool, False)).value:
-        spec.head.append(f"{packed.origin}: packed samples have unlike numbers of loss tokens; `--tokens uneven` asks about that.")
+        spec.head.append(
+            f"{packed.origin}: packed samples have unlike numbers of loss tokens; `--tokens uneven` asks about that."
+        )
     return spec, facts
 
 
@@ -80,7 +82,12 @@ def _shape(config: Config, world: int | None) -> Shape:
     version = config.get("fsdp_version", int, 1, also=["fsdp_config.fsdp_version", "fsdp_config.version"])
     if version.value not in (1, 2):
         raise config.wrong("PL501", version, f"`fsdp_version` is 1 or 2, not {version.value}")
-    kinds = {"full_shard": "FULL_SHARD", "shard_grad_op": "SHARD_GRAD_OP", "hybrid_shard": "HYBRID_SHARD", "hybrid_shard_zero2": "HYBRID_SHARD_ZERO2"}
+    kinds = {
+        "full_shard": "FULL_SHARD",
+        "shard_grad_op": "SHARD_GRAD_OP",
+        "hybrid_shard": "HYBRID_SHARD",
+        "hybrid_shard_zero2": "HYBRID_SHARD_ZERO2",
+    }
     named = next((kinds[word] for word in words if word in kinds), "FULL_SHARD")
     strategy = strategy_of(config, part("sharding_strategy", object, named))
     again = part("reshard_after_forward", bool, True)
@@ -89,7 +96,18 @@ def _shape(config: Config, world: int | None) -> Shape:
     size = {name: config.get(name, int, 1, also=also, least=1) for name, also in
             (("dp_shard_size", []), ("dp_replicate_size", []), ("context_parallel_size", ["sequence_parallel_degree"]), ("tensor_parallel_size", []))}  # fmt: skip
     shard, replicate = size["dp_shard_size"], size["dp_replicate_size"]
-    return Shape(shard, replicate, size["context_parallel_size"], size["tensor_parallel_size"], fsdp, version.value, strategy, keep, offload, world)
+    return Shape(
+        shard,
+        replicate,
+        size["context_parallel_size"],
+        size["tensor_parallel_size"],
+        fsdp,
+        version.value,
+        strategy,
+        keep,
+        offload,
+        world,
+    )
 
 
 def _weights(config: Config, spec: Draft) -> None:
@@ -127,12 +145,28 @@ def _precision(config: Config, spec: Draft) -> None:
     four = config.get("load_in_4bit", bool, False)
     eight = config.get("load_in_8bit", bool, False)
     base = "nf4" if four.value else "int8" if eight.value else None
-    low = "bf16" if bf16.value not in (None, False, "false", "") else "fp16" if fp16.value not in (None, False, "false", "") else None
+    low = (
+        "bf16"
+        if bf16.value not in (None, False, "false", "")
+        else "fp16"
+        if fp16.value not in (None, False, "false", "")
+        else None
+    )
     if base and config.get("adapter", str, None).value:
-        spec.add("optimizer", f"precision linear {{ params {base}, compute {low or 'fp32'} }}", four if four.value else eight)
-        spec.add("optimizer", f"precision lora {{ params {low or 'fp32'}, compute {low or 'fp32'}, gradients {low or 'fp32'}, moments fp32 }}", bf16 if low == "bf16" else fp16)
+        spec.add(
+            "optimizer", f"precision linear {{ params {base}, compute {low or 'fp32'} }}", four if four.value else eight
+        )
+        spec.add(
+            "optimizer",
+            f"precision lora {{ params {low or 'fp32'}, compute {low or 'fp32'}, gradients {low or 'fp32'}, moments fp32 }}",
+            bf16 if low == "bf16" else fp16,
+        )
     elif low:
-        spec.add("optimizer", f"precision {{ params {low}, compute {low}, gradients {low}, moments {low} }}", bf16 if low == "bf16" else fp16)
+        spec.add(
+            "optimizer",
+            f"precision {{ params {low}, compute {low}, gradients {low}, moments {low} }}",
+            bf16 if low == "bf16" else fp16,
+        )
 
 
 def _deepspeed(config: Config, request: Request, ds: Setting, steps: Setting) -> tuple[Draft, dict[str, object]]:
@@ -140,5 +174,7 @@ def _deepspeed(config: Config, request: Request, ds: Setting, steps: Setting) ->
     tp = config.get("tensor_parallel_size", int, 1, least=1)
     if tp.value > 1:
         more["tensor_parallel.autotp_size"] = Value(tp.value, tp.span)
-    config.use("fsdp", "context_parallel_size", "load_in_4bit", "load_in_8bit", "adapter", "bf16", "fp16", "max_grad_norm")
+    config.use(
+        "fsdp", "context_parallel_size", "load_in_4bit", "load_in_8bit", "adapter", "bf16", "fp16", "max_grad_norm"
+    )
     return through_deepspeed(config, Request(request.world, request.given, None, request.tokens), ds, more)

@@ -66,7 +66,9 @@ class Config:
     problems: list[Problem] = field(default_factory=list)
     others: list[tuple[Config, str]] = field(default_factory=list)
 
-    def get(self, name: str, kind: type, default: Any = None, *, also: Iterable[str] = (), least: int | None = None) -> Setting:
+    def get(
+        self, name: str, kind: type, default: Any = None, *, also: Iterable[str] = (), least: int | None = None
+    ) -> Setting:
         """A setting by its path (`also`: other names for it, the first one given counts). A value of
         another type is an error (PL501), and so is a number below `least`; a word of `auto` counts as not given."""
         for one in (name, *also):

@@ -58,7 +58,9 @@ def _shape(config: Config, request: Request) -> _Shape:
     stage = config.get(f"{Z}.stage", int, 0, least=0)
     if stage.value > 3:
         raise config.wrong("PL501", stage, f"`{Z}.stage` is 0, 1, 2 or 3, not {stage.value}")
-    tp = config.get("tensor_parallel.autotp_size", int, 1, also=["tensor_parallel.tp.tp_size", "tensor_parallel.tp_size"])
+    tp = config.get(
+        "tensor_parallel.autotp_size", int, 1, also=["tensor_parallel.tp.tp_size", "tensor_parallel.tp_size"]
+    )
     sp = config.get("sequence_parallel_size", int, 1, least=1)
     pp = config.get("pipeline.stages", int, 1, least=1)
     on = config.root.find("expert_parallel.enabled")
@@ -68,7 +70,9 @@ def _shape(config: Config, request: Request) -> _Shape:
     etp = config.get("expert_parallel.expert_tensor_parallel_size", int, 1)
     if etp.value != 1:
         raise config.wrong("PL503", etp, "DeepSpeed takes `expert_tensor_parallel_size` 1 only", "leave it out")
-    auto = any(map(config.is_auto, ("train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps")))
+    auto = any(
+        map(config.is_auto, ("train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps"))
+    )
     trainer = config.get("trainer", str, "hf" if auto else "own")
     dp = None
     if request.world is not None:
@@ -104,7 +108,11 @@ def _mesh(config: Config, spec: Draft, shape: _Shape) -> None:
     if shape.ep.value:
         spec.axis("ep", shape.ep.value, shape.ep)
         if dp is not None and dp % shape.ep.value:
-            raise config.wrong("PL504", shape.ep, f"{dp} data-parallel devices are not a multiple of `{shape.ep.name}` {shape.ep.value}")
+            raise config.wrong(
+                "PL504",
+                shape.ep,
+                f"{dp} data-parallel devices are not a multiple of `{shape.ep.name}` {shape.ep.value}",
+            )
         spec.axis("edp", None if dp is None else dp // shape.ep.value, origin)
         spec.add("mesh", "axis dp = edp * ep")
     else:
@@ -141,7 +149,9 @@ def _data_parallel(config: Config, spec: Draft, shape: _Shape, request: Request)
     if hpz.value > 1:
         spec.head.append(f"{hpz.origin}: a second copy of the parameters, cut inside groups of {hpz.value} devices, is "
                          "gathered in the backward pass; it costs memory and changes no value, and is not written here.")  # fmt: skip
-    threshold = config.get(f"{Z}.stage3_param_persistence_threshold", int, 100_000, also=[f"{Z}.param_persistence_threshold"])
+    threshold = config.get(
+        f"{Z}.stage3_param_persistence_threshold", int, 100_000, also=[f"{Z}.param_persistence_threshold"]
+    )
     if stage == 3 and threshold.value > 0:
         auto = config.is_auto(f"{Z}.stage3_param_persistence_threshold")
         origin = "stage3_param_persistence_threshold auto: 10 * hidden size" if auto else threshold.origin
@@ -179,7 +189,10 @@ def _experts(spec: Draft, shape: _Shape, request: Request) -> None:
 
 
 def _offload(config: Config, spec: Draft, shape: _Shape) -> None:
-    for part, what, old in (("offload_optimizer", "optimizer", "cpu_offload"), ("offload_param", "params", "cpu_offload_param")):
+    for part, what, old in (
+        ("offload_optimizer", "optimizer", "cpu_offload"),
+        ("offload_param", "params", "cpu_offload_param"),
+    ):
         device = config.get(f"{Z}.{part}.device", str, "none")
         legacy = config.get(f"{Z}.{old}", bool, False)
         if device.value not in ("none", "cpu", "nvme"):
@@ -187,10 +200,14 @@ def _offload(config: Config, spec: Draft, shape: _Shape) -> None:
         if device.value == "none" and not legacy.value:
             continue
         if what == "params" and shape.stage.value != 3:
-            raise config.wrong("PL503", device, "DeepSpeed offloads parameters at stage 3 only", "use stage 3, or leave it out")
+            raise config.wrong(
+                "PL503", device, "DeepSpeed offloads parameters at stage 3 only", "use stage 3, or leave it out"
+            )
         ratio = config.get(f"{Z}.offload_optimizer.ratio", float, 1.0)
         if what == "optimizer" and ratio.value < 1.0:
-            raise config.wrong("PL503", ratio, "an optimizer of which a part is on the host is not modelled", "use ratio 1.0")
+            raise config.wrong(
+                "PL503", ratio, "an optimizer of which a part is on the host is not modelled", "use ratio 1.0"
+            )
         spec.add("state", f"place * {{ {what} offloaded }}", device if device.given else legacy)
 
 
@@ -200,12 +217,18 @@ def _loss(config: Config, spec: Draft, shape: _Shape) -> None:
         if shape.sp.value > 1:
             raise SpecError(Problem("PL503", "the Trainer's loss under sequence parallelism is not modelled",
                                     shape.sp.span, "`--set trainer=own` if the loss is a mean over each sequence"))  # fmt: skip
-        spec.add("use", f"use hf_trainer_loss({over})", '"auto" is filled in by the Hugging Face Trainer; --set trainer=own if not')
+        spec.add(
+            "use",
+            f"use hf_trainer_loss({over})",
+            '"auto" is filled in by the Hugging Face Trainer; --set trainer=own if not',
+        )
     else:
         spec.add("use", "use deepspeed_accumulation()", "the loss is a mean over the tokens of a micro-batch")
     clip = config.get("gradient_clipping", float, 0.0)
     if config.is_auto("gradient_clipping"):
-        spec.add("optimizer", "clip global_norm", 'gradient_clipping "auto": max_grad_norm of the Trainer, 1.0 by default')
+        spec.add(
+            "optimizer", "clip global_norm", 'gradient_clipping "auto": max_grad_norm of the Trainer, 1.0 by default'
+        )
     elif clip.value > 0:
         spec.add("optimizer", "clip global_norm", clip)
     kind = config.get("optimizer.type", str)

@@ -6,7 +6,9 @@ from placelogic.frontends.config import Setting
 from placelogic.frontends.draft import Draft
 
 
-def unknown_model(draft: Draft, *, routed_over: str | None = None, experts: bool = False, tied: str | None = None) -> None:
+def unknown_model(
+    draft: Draft, *, routed_over: str | None = None, experts: bool = False, tied: str | None = None
+) -> None:
     """Weights of every kind and of any size. `tied`: the axis of stages whose ends share the embedding."""
     draft.let("P", None, "sizes of the model are not in the file: every size")
     draft.let("Q", None)

@@ -37,7 +37,9 @@ def known(framework: str) -> Known:
 
 def read_data(name: str) -> Any:
     """A data file of the package."""
-    return json.loads(resources.files("placelogic").joinpath("frontends").joinpath("data").joinpath(name).read_text("utf-8"))
+    return json.loads(
+        resources.files("placelogic").joinpath("frontends").joinpath("data").joinpath(name).read_text("utf-8")
+    )
 
 
 def matches(name: str, patterns: tuple[str, ...] | dict[str, str]) -> str | None:

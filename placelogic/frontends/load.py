@@ -58,7 +58,9 @@ def import_text(framework: str, text: str, path: str, request: Request = Request
     spec.head = [f"{name}, as {FRAMEWORKS[framework]} {version} runs it.", *spec.head]
     problems = (*config.problems, *unread.problems)
     spec.head += [f"NOT IN THIS SPEC, line {one.span.line}: {one.message}" for one in problems]
-    return Imported(framework, version, path, spec.text(f"{path} (spec)"), unread.findings, unread.ignored, problems, facts, text)
+    return Imported(
+        framework, version, path, spec.text(f"{path} (spec)"), unread.findings, unread.ignored, problems, facts, text
+    )
 
 
 def _known_framework(framework: str, path: str) -> Any:

@@ -36,7 +36,9 @@ def draft(config: Config, request: Request) -> tuple[Draft, dict[str, object]]:
     spec.add("work", f"microbatches {steps.value}", steps)
     zero = config.get("optimizer.zero_stage", int, 0)
     if zero.value not in (0, 1):
-        raise config.wrong("PL501", zero, f"`optimizer.zero_stage` is 0 or 1, not {zero.value}", "nanotron has no other stages")
+        raise config.wrong(
+            "PL501", zero, f"`optimizer.zero_stage` is 0 or 1, not {zero.value}", "nanotron has no other stages"
+        )
     spec.add("use", f"use nanotron_{'zero1' if zero.value else 'ddp'}(dp)", zero)
     if cp.value > 1:
         spec.add("use", "use nanotron_context_parallel(cp)", cp)
@@ -53,7 +55,9 @@ def draft(config: Config, request: Request) -> tuple[Draft, dict[str, object]]:
         spec.add("use", f"use pipeline(pp, schedule = {schedules[engine.value]})", pp, engine)
     _weights(config, spec, pp, ep)
     _optimizer(config, spec)
-    heads, groups = (config.get(f"model.model_config.{name}", int, None) for name in ("num_attention_heads", "num_key_value_heads"))
+    heads, groups = (
+        config.get(f"model.model_config.{name}", int, None) for name in ("num_attention_heads", "num_key_value_heads")
+    )
     config.use("parallelism.*", "model.model_config.*")
     facts: dict[str, object] = {
         "tensor_parallel": tp.value, "pipeline": pp.value, "context_parallel": cp.value, "expert_parallel": ep.value,
@@ -88,12 +92,19 @@ def _weights(config: Config, spec: Draft, pp: Setting, ep: Setting) -> None:
     spec.add("weights", f"weights embed {{ size vocab*hidden, kind embedding{ends} }}", tied)
     if tied.value and pipe:
         spec.add("step", "sync embed over pp by sum", "trainer.py: tied embeddings, ReduceOp.SUM")
-    spec.add("weights", f"weights attn {{ size layers*(2*hidden*hidden + 2*hidden*hidden*{kv}/heads), layers layers, dims in out, kind matrix }}")
+    spec.add(
+        "weights",
+        f"weights attn {{ size layers*(2*hidden*hidden + 2*hidden*hidden*{kv}/heads), layers layers, dims in out, kind matrix }}",
+    )
     experts = config.get(f"{model}.moe_num_experts", int, 0)
     if experts.value:
         spec.let("experts", experts.value, experts)
         routed = ", routed over ep" if ep.value > 1 else ""
-        spec.add("weights", f"weights expert {{ size layers*experts*3*hidden*ffn, layers layers, kind expert{routed} }}", experts)
+        spec.add(
+            "weights",
+            f"weights expert {{ size layers*experts*3*hidden*ffn, layers layers, kind expert{routed} }}",
+            experts,
+        )
         spec.add("weights", "weights router { size layers*experts*hidden, layers layers, kind router }")
         if ep.value > 1:
             spec.add("use", "use nanotron_experts(ep)", ep)
@@ -104,7 +115,9 @@ def _weights(config: Config, spec: Draft, pp: Setting, ep: Setting) -> None:
     spec.add("weights", "weights norm { size layers*2*hidden, layers layers, kind vector }")
     spec.add("weights", f"weights final_norm {{ size hidden, kind vector{', used on last' if pipe else ''} }}")
     if not tied.value:
-        spec.add("weights", f"weights head {{ size vocab*hidden, kind embedding{', used on last' if pipe else ''} }}", tied)
+        spec.add(
+            "weights", f"weights head {{ size vocab*hidden, kind embedding{', used on last' if pipe else ''} }}", tied
+        )
 
 
 def _optimizer(config: Config, spec: Draft) -> None:
@@ -120,4 +133,9 @@ def _optimizer(config: Config, spec: Draft) -> None:
     full = config.get("optimizer.accumulate_grad_in_fp32", bool, False)
     if low:
         master = ", master fp32" if full.value else ""
-        spec.add("optimizer", f"precision {{ params {low}, compute {low}, gradients {'fp32' if full.value else low}{master}, moments fp32 }}", dtype, full)
+        spec.add(
+            "optimizer",
+            f"precision {{ params {low}, compute {low}, gradients {'fp32' if full.value else low}{master}, moments fp32 }}",
+            dtype,
+            full,
+        )

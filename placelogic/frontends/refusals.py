@@ -60,7 +60,9 @@ def broken(framework: str, facts: Mapping[str, object]) -> tuple[Rule, ...]:
 def refused_together(framework: str, strategies: Collection[str]) -> tuple[Rule, ...]:
     """The rules against using these library strategies together."""
     names = set(strategies)
-    return tuple(rule for rule in rules(framework) if rule.strategies and all(names & group for group in rule.strategies))
+    return tuple(
+        rule for rule in rules(framework) if rule.strategies and all(names & group for group in rule.strategies)
+    )
 
 
 def refused(imported: Imported, verdict: Verdict, errors: Collection[str]) -> tuple[Finding, ...]:

@@ -13,7 +13,9 @@ from placelogic.frontends.values import Value
 from placelogic.problem import Problem, SpecError
 
 
-def through_deepspeed(config: Config, request: Request, name: Setting, more: Mapping[str, Value]) -> tuple[Draft, dict[str, object]]:
+def through_deepspeed(
+    config: Config, request: Request, name: Setting, more: Mapping[str, Value]
+) -> tuple[Draft, dict[str, object]]:
     """The spec of the DeepSpeed file that a setting names. `more`: settings that this file gives instead of it.
     Where the file cannot be found this is a problem (PL506), and the spec says nothing about ZeRO."""
     from placelogic.frontends.readers.json_file import read_json
@@ -24,7 +26,11 @@ def through_deepspeed(config: Config, request: Request, name: Setting, more: Map
     path = next((one for one in candidates if os.path.isfile(one)), None)
     if path is None:
         hint = f"put it beside this file, or import it by itself: `placelogic import deepspeed {os.path.basename(str(name.value))}`"
-        config.problems.append(Problem("PL506", f"the DeepSpeed file `{name.value}` is not there, and says what ZeRO does", name.span, hint))
+        config.problems.append(
+            Problem(
+                "PL506", f"the DeepSpeed file `{name.value}` is not there, and says what ZeRO does", name.span, hint
+            )
+        )
         return section(config, request, more)
     text = read_source(path)
     root = read_json(text, path)

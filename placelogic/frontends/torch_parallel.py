@@ -10,7 +10,13 @@ from placelogic.frontends.config import Config, Setting
 from placelogic.frontends.draft import Draft
 from placelogic.problem import Problem, SpecError
 
-STRATEGIES = {"FULL_SHARD": "zero3", "SHARD_GRAD_OP": "zero2", "NO_SHARD": "ddp", "HYBRID_SHARD": "hybrid", "HYBRID_SHARD_ZERO2": "hybrid"}
+STRATEGIES = {
+    "FULL_SHARD": "zero3",
+    "SHARD_GRAD_OP": "zero2",
+    "NO_SHARD": "ddp",
+    "HYBRID_SHARD": "hybrid",
+    "HYBRID_SHARD_ZERO2": "hybrid",
+}
 """The sharding strategies of FSDP 1, also by their numbers 1 to 5."""
 
 
@@ -42,7 +48,9 @@ def strategy_of(config: Config, setting: Setting) -> str:
     text = str(setting.value).upper()
     name = list(STRATEGIES)[int(text) - 1] if text.isdigit() and 0 < int(text) <= len(STRATEGIES) else text
     if name not in STRATEGIES:
-        raise config.wrong("PL501", setting, f"`{setting.name}` is one of {', '.join(STRATEGIES)}, not `{setting.value}`")
+        raise config.wrong(
+            "PL501", setting, f"`{setting.name}` is one of {', '.join(STRATEGIES)}, not `{setting.value}`"
+        )
     return STRATEGIES[name]
 
 
@@ -71,11 +79,21 @@ def write_parallel(config: Config, spec: Draft, shape: Shape, steps: Setting) ->
     open_ = "the number of devices is not in the file"
     if hybrid:
         replicate = shape.replicate.value if shape.replicate.value > 1 else None
-        spec.axis("replicate", replicate, shape.replicate if replicate else "whole copies of sharded groups; their number is not in the file")
+        spec.axis(
+            "replicate",
+            replicate,
+            shape.replicate if replicate else "whole copies of sharded groups; their number is not in the file",
+        )
         shard = shape.shard.value if shape.shard.given else data // replicate if data and replicate else None
-        spec.axis("shard", shard, shape.shard if shape.shard.given else open_ if shard is None else "from the number of devices")
+        spec.axis(
+            "shard",
+            shard,
+            shape.shard if shape.shard.given else open_ if shard is None else "from the number of devices",
+        )
     else:
-        spec.axis("dp", data, open_ if data is None else shape.shard if shape.shard.given else "from the number of devices")
+        spec.axis(
+            "dp", data, open_ if data is None else shape.shard if shape.shard.given else "from the number of devices"
+        )
     for name, size in (("cp", shape.cp), ("tp", shape.tp)):
         if size.value > 1:
             spec.axis(name, size.value, size)
@@ -83,7 +101,12 @@ def write_parallel(config: Config, spec: Draft, shape: Shape, steps: Setting) ->
     if hybrid:
         spec.add("use", "use torch_replicas(replicate)", shape.replicate)
     if shape.tp.value > 1:
-        spec.add("use", "use tensor_parallel(tp)", shape.tp, "the plan cuts matrices; norms are computed alike on every device")
+        spec.add(
+            "use",
+            "use tensor_parallel(tp)",
+            shape.tp,
+            "the plan cuts matrices; norms are computed alike on every device",
+        )
     return ", ".join((["replicate", "shard"] if hybrid else ["dp"]) + (["cp"] if shape.cp.value > 1 else []))
 
 
@@ -91,13 +114,20 @@ def _data(config: Config, spec: Draft, shape: Shape, axis: str) -> None:
     kept = ", reshard_after_forward = false" if shape.keep else ""
     cp = shape.cp.value > 1
     if not shape.fsdp.value or shape.strategy == "ddp":
-        spec.add("use", f"use torch_ddp{'_context' if cp else ''}({axis}{', cp' if cp else ''})", shape.fsdp, shape.cp if cp else "")
+        spec.add(
+            "use",
+            f"use torch_ddp{'_context' if cp else ''}({axis}{', cp' if cp else ''})",
+            shape.fsdp,
+            shape.cp if cp else "",
+        )
         return
     if cp:
         spec.add("use", f"use torch_fsdp2_context({axis}, cp{kept})", shape.fsdp, shape.cp)
     elif shape.version == 2:
         spec.add("use", f"use torch_fsdp2({axis}{kept})", shape.fsdp)
     else:
-        spec.add("use", f"use torch_fsdp1{'_grad_op' if shape.keep or shape.strategy == 'zero2' else ''}({axis})", shape.fsdp)
+        spec.add(
+            "use", f"use torch_fsdp1{'_grad_op' if shape.keep or shape.strategy == 'zero2' else ''}({axis})", shape.fsdp
+        )
     if shape.offload.value:
         spec.add("state", "place * { params offloaded, optimizer offloaded, gradients offloaded }", shape.offload)

@@ -30,7 +30,9 @@ SCHEDULES = {"1f1b": "1f1b", "gpipe": "gpipe", "interleaved1f1b": "interleaved_1
 def config(root: Value, path: str, request: Request) -> Config:
     """The file as this importer reads it."""
     if root.at(P) is None and root.at("training") is None:
-        raise SpecError(Problem("PL507", f"this is no torchtitan configuration: it has no `{P}` and no `training`", whole(path)))
+        raise SpecError(
+            Problem("PL507", f"this is no torchtitan configuration: it has no `{P}` and no `training`", whole(path))
+        )
     return Config(path, root, loose=not path.endswith(".toml"))
 
 
@@ -52,7 +54,11 @@ def draft(config: Config, request: Request) -> tuple[Draft, dict[str, object]]:
     _optimizer(config, spec)
     name = config.get("model.name", str, "")
     flavor = config.get("model.flavor", str, "")
-    spec.head.append(f"The model is {name.value or 'not named'} {flavor.value}: its sizes are in the program, and open here.".replace("  ", " "))
+    spec.head.append(
+        f"The model is {name.value or 'not named'} {flavor.value}: its sizes are in the program, and open here.".replace(
+            "  ", " "
+        )
+    )
     facts: dict[str, object] = {key: one.value for key, one in size.items()} | {
         "async_tensor_parallel": config.get(f"{P}.enable_async_tensor_parallel", bool, False).value,
         "compile": config.get("compile.enable", bool, False).value,
@@ -113,7 +119,12 @@ def _work(config: Config, spec: Draft, size: dict[str, Setting], mesh: Mesh, old
     keep = policy.value == "never" or (policy.value == "default" and size["pp"].value > 1)
     suffix = "_mean" if old else ""
     spec.add("use", f"use torchtitan_loss{suffix}()", f"before {GLOBAL_TOKENS}" if old else "")
-    spec.add("use", f"use torchtitan_fsdp{suffix}({'*'.join(inner)}{', reshard_after_forward = false' if keep else ''})", size["shard"], policy if policy.given else "")
+    spec.add(
+        "use",
+        f"use torchtitan_fsdp{suffix}({'*'.join(inner)}{', reshard_after_forward = false' if keep else ''})",
+        size["shard"],
+        policy if policy.given else "",
+    )
     if mesh.outer:
         spec.add("use", f"use {'torch_replicas' if old else 'torchtitan_replicate'}({mesh.outer})", size["replicate"])
 
@@ -140,12 +151,20 @@ def _model_parallel(config: Config, spec: Draft, size: dict[str, Setting], mesh:
                 spec.add("state", f"place expert over {atom.name} {{ activations sharded on sequence }}")
         elif atom.expert == "ep" or atom.dense != "tp":
             tokens = ", activations sharded on sequence" if atom.dense == "tp" else ""
-            spec.add("state", f"place expert over {atom.name} {{ params sharded, optimizer sharded, gradients sharded{tokens} }}", size["ep"])
+            spec.add(
+                "state",
+                f"place expert over {atom.name} {{ params sharded, optimizer sharded, gradients sharded{tokens} }}",
+                size["ep"],
+            )
             if atom.dense != "tp":
                 spec.add("step", f"sync expert over {atom.name} by {combine}", "tokens are routed")
     inner = mesh.inner(replicas)
     if inner:
-        spec.add("state", f"place expert over {'*'.join(inner)} {{ params gathered, optimizer sharded, gradients sharded }}", "the mesh efsdp")
+        spec.add(
+            "state",
+            f"place expert over {'*'.join(inner)} {{ params gathered, optimizer sharded, gradients sharded }}",
+            "the mesh efsdp",
+        )
     work = [name for name in inner if name not in mesh.names(dense="tp")]
     if work:
         spec.add("step", f"sync expert over {', '.join(work)} by {combine}")

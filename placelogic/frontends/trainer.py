@@ -27,7 +27,11 @@ def trainer_loss(config: Config, spec: Draft, axes: str, tp: Setting, request: R
     version = config.get("trainer_version", object, None)
     over = config.get("average_tokens_across_devices", bool, None)
     if who.value == "own":
-        spec.add("use", "use accelerate_accumulation()", "the loss is the mean of a micro-batch; --set trainer=hf for the Trainer")
+        spec.add(
+            "use",
+            "use accelerate_accumulation()",
+            "the loss is the mean of a micro-batch; --set trainer=hf for the Trainer",
+        )
         return
     release = str(version.value) if version.given else None
     if before(release, COUNTED):
@@ -39,4 +43,8 @@ def trainer_loss(config: Config, spec: Draft, axes: str, tp: Setting, request: R
         return
     spec.add("use", f"use hf_trainer_loss({axes.replace(', ', '*')})", over if over.given else version)
     if tp.value > 1 and before(release, TENSOR_FACTOR):
-        spec.add("step", "scale * by tp", f"before transformers {TENSOR_FACTOR}: num_processes counts tensor-parallel devices too")
+        spec.add(
+            "step",
+            "scale * by tp",
+            f"before transformers {TENSOR_FACTOR}: num_processes counts tensor-parallel devices too",
+        )

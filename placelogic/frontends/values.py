@@ -12,7 +12,7 @@ from placelogic.source import Span
 Scalar: TypeAlias = "None | bool | int | float | str"
 
 MAX_DEPTH = 60
-MAX_VALUES = 200_000
+MAX_VALUES = 50_000
 """Bounds on a configuration file: far above any real one, and low enough that a hostile one ends quickly."""
 
 

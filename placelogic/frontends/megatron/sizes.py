@@ -51,9 +51,13 @@ def sizes_of(config: Config, request: Request) -> Sizes:
         if shards.value > 1:
             raise config.wrong("PL503", shards, f"`--{name}` is not modelled", f"`--set {name}=1` imports the rest")
     if ep.value > 1 and not experts.value:
-        raise config.wrong("PL504", ep, "expert parallelism without experts", "Megatron-LM asserts it too: give `num-experts`")
+        raise config.wrong(
+            "PL504", ep, "expert parallelism without experts", "Megatron-LM asserts it too: give `num-experts`"
+        )
     if experts.value and experts.value % ep.value:
-        raise config.wrong("PL504", experts, f"{experts.value} experts are not a multiple of the expert parallel size {ep.value}")
+        raise config.wrong(
+            "PL504", experts, f"{experts.value} experts are not a multiple of the expert parallel size {ep.value}"
+        )
     chunks, origin = _chunks(config, pp.value, layers)
     return Sizes(tp, cp, pp, ep, etp, experts, instances, bool(sequence.value and tp.value > 1), layers, chunks, origin,
                  _world(config, request, tp.value * cp.value * pp.value, etp.value * ep.value * pp.value if experts.value else 1))  # fmt: skip
@@ -71,7 +75,11 @@ def _chunks(config: Config, pp: int, layers: Setting) -> tuple[int | str, Settin
         return stages.value, stages
     if size.given:
         if layers.value is None or layers.value % (pp * size.value):
-            raise config.wrong("PL504", size, f"{layers.value or 'unknown'} layers do not divide into {pp} stages of chunks of {size.value}")
+            raise config.wrong(
+                "PL504",
+                size,
+                f"{layers.value or 'unknown'} layers do not divide into {pp} stages of chunks of {size.value}",
+            )
         return layers.value // (pp * size.value), size
     if layout.given and "|" in layout.value:
         count = _layout_stages(layout.value)

@@ -68,11 +68,19 @@ def _scaling(config: Config, spec: Draft, sizes: Sizes, mesh: Mesh, request: Req
     has_cp = sizes.cp.value > 1
     if torch_fsdp.value:
         if per_token.value or average.value:
-            raise config.wrong("PL503", per_token if per_token.value else average, "this is not modelled with --use-torch-fsdp2")
+            raise config.wrong(
+                "PL503", per_token if per_token.value else average, "this is not modelled with --use-torch-fsdp2"
+            )
         if sizes.experts.value and sizes.ep.value > 1:
-            raise config.wrong("PL503", torch_fsdp, "torch FSDP2 with expert parallelism is refused by Megatron-LM, and not modelled")
+            raise config.wrong(
+                "PL503", torch_fsdp, "torch FSDP2 with expert parallelism is refused by Megatron-LM, and not modelled"
+            )
         reshard = config.get("torch-fsdp2-no-reshard-after-forward", bool, False)
-        spec.add("use", f"use megatron_torch_fsdp2({'cp*' if has_cp else ''}dp{', reshard_after_forward = false' if reshard.value else ''})", torch_fsdp)
+        spec.add(
+            "use",
+            f"use megatron_torch_fsdp2({'cp*' if has_cp else ''}dp{', reshard_after_forward = false' if reshard.value else ''})",
+            torch_fsdp,
+        )
         spec.add("work", "batch over dp")
         if has_cp:
             spec.add("work", "sequence over cp", sizes.cp)
@@ -92,9 +100,17 @@ def _scaling(config: Config, spec: Draft, sizes: Sizes, mesh: Mesh, request: Req
     if has_cp:
         spec.add("use", f"use {name}_context(cp)", sizes.cp)
         if per_token.value and before(request.version, NO_CONTEXT_FACTOR):
-            spec.add("step", "scale * by cp", f"before core {NO_CONTEXT_FACTOR}: pretrain_gpt.py multiplies the loss by the context parallel size")
+            spec.add(
+                "step",
+                "scale * by cp",
+                f"before core {NO_CONTEXT_FACTOR}: pretrain_gpt.py multiplies the loss by the context parallel size",
+            )
         elif not per_token.value and before(request.version, LOCAL_COUNTS):
-            spec.add("step", "loss mean over cp", f"before core {LOCAL_COUNTS}: tokens are counted over the whole sequence ...")
+            spec.add(
+                "step",
+                "loss mean over cp",
+                f"before core {LOCAL_COUNTS}: tokens are counted over the whole sequence ...",
+            )
             spec.add("step", "scale * by cp", "... and the loss is multiplied by the context parallel size")
     return name
 
@@ -115,15 +131,27 @@ def _states(config: Config, spec: Draft, sizes: Sizes, mesh: Mesh) -> None:
             raise config.wrong("PL503", outer, "sharding over outer data parallelism is not modelled")
         spec.add("state", f"place * over {'*'.join(inner)} {{ {states} }}", fsdp, kind)
     elif cut.value or _layer_wise(config):
-        spec.add("state", f"place * over {'*'.join(inner)} {{ params replicated, optimizer sharded on {_cut(config)}, gradients replicated }}", cut)
+        spec.add(
+            "state",
+            f"place * over {'*'.join(inner)} {{ params replicated, optimizer sharded on {_cut(config)}, gradients replicated }}",
+            cut,
+        )
         if _cut(config) == "flat":
             spec.add("state", f"place embedding over {'*'.join(inner)} {{ optimizer sharded }}",
                      "shared embeddings have a bucket of their own (param_and_grad_buffer.py), cut alike on both ends")  # fmt: skip
     else:
         inner = axes
-        spec.add("state", f"place * over {'*'.join(axes)} {{ params replicated, optimizer replicated, gradients replicated }}", cut)
+        spec.add(
+            "state",
+            f"place * over {'*'.join(axes)} {{ params replicated, optimizer replicated, gradients replicated }}",
+            cut,
+        )
     if inner != axes:
-        spec.add("state", f"place * over {mesh.outer} {{ params replicated, optimizer replicated, gradients replicated }}", sizes.instances)
+        spec.add(
+            "state",
+            f"place * over {mesh.outer} {{ params replicated, optimizer replicated, gradients replicated }}",
+            sizes.instances,
+        )
 
 
 def _layer_wise(config: Config) -> bool:
@@ -149,7 +177,12 @@ def _model_parallel(config: Config, spec: Draft, sizes: Sizes) -> None:
         if sizes.chunks == 1:
             spec.add("use", "use pipeline(pp)", sizes.pp)
         else:
-            spec.add("use", f"use pipeline(pp, schedule = interleaved_1f1b, chunks = {sizes.chunks})", sizes.pp, sizes.chunks_from)
+            spec.add(
+                "use",
+                f"use pipeline(pp, schedule = interleaved_1f1b, chunks = {sizes.chunks})",
+                sizes.pp,
+                sizes.chunks_from,
+            )
 
 
 def _expert_step(config: Config, spec: Draft, sizes: Sizes, mesh: Mesh, runtime: str) -> None:
@@ -166,14 +199,22 @@ def _expert_step(config: Config, spec: Draft, sizes: Sizes, mesh: Mesh, runtime:
         if atom.expert == "edp":
             replicas.append(atom.name)
             if in_tp and tokens:
-                spec.add("state", f"place expert over {atom.name} {{ {tokens.removeprefix(', ')} }}", "tokens are split over tp")
+                spec.add(
+                    "state",
+                    f"place expert over {atom.name} {{ {tokens.removeprefix(', ')} }}",
+                    "tokens are split over tp",
+                )
         elif atom.expert == "ep" or not in_tp:
             spec.add("state", f"place expert over {atom.name} {{ params sharded, optimizer sharded, gradients sharded{tokens if in_tp else ''} }}",
                      sizes.ep if atom.expert == "ep" else sizes.etp)  # fmt: skip
             if not in_tp:
                 spec.add("step", f"sync expert over {atom.name} by sum", "tokens are routed, and nobody divides")
         elif len(mesh.names(dense="tp")) > 1:
-            spec.add("state", f"place expert over {atom.name} {{ params sharded, optimizer sharded, gradients sharded }}", sizes.etp)
+            spec.add(
+                "state",
+                f"place expert over {atom.name} {{ params sharded, optimizer sharded, gradients sharded }}",
+                sizes.etp,
+            )
     shards = mesh.inner(replicas)
     if shards:
         spec.add("state", f"place expert over {'*'.join(shards)} {{ {states} }}")
@@ -182,7 +223,11 @@ def _expert_step(config: Config, spec: Draft, sizes: Sizes, mesh: Mesh, runtime:
     work = [name for name in replicas if name not in mesh.names(dense="tp")]
     if work:
         mean = runtime == "megatron_ddp_average"
-        spec.add("step", f"sync expert over {', '.join(work)} by {'mean' if mean else 'sum'}", "the expert data-parallel group")
+        spec.add(
+            "step",
+            f"sync expert over {', '.join(work)} by {'mean' if mean else 'sum'}",
+            "the expert data-parallel group",
+        )
     if runtime == "megatron_ddp_average":
         sized = "*".join(work) or "1"
         spec.add("step", f"scale expert by ({sized})/(dp{'*cp' if sizes.cp.value > 1 else ''})",
@@ -209,4 +254,8 @@ def _optimizer(config: Config, spec: Draft, sizes: Sizes, mesh: Mesh) -> None:
     reduced = config.get("grad-reduce-in-bf16", bool, False)
     if low:
         gradients = low if reduced.value or (low == "fp16" and not full.value) else "fp32"
-        spec.add("optimizer", f"precision {{ params {low}, compute {low}, gradients {gradients}, master fp32, moments fp32 }}", bf16 if bf16.value else fp16)
+        spec.add(
+            "optimizer",
+            f"precision {{ params {low}, compute {low}, gradients {gradients}, master fp32, moments fp32 }}",
+            bf16 if bf16.value else fp16,
+        )

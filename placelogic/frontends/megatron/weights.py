@@ -21,7 +21,11 @@ def write_weights(config: Config, spec: Draft, sizes: Sizes, mesh: Mesh) -> None
     gated = config.get("swiglu", bool, False)
     ffn = config.get("ffn-hidden-size", int, None, least=1)
     spec.let("ffn", ffn.value or (4 * hidden.value if hidden.given and not gated.value else None), ffn)
-    spec.add("weights", f"weights mlp {{ size layers*{3 if gated.value else 2}*hidden*ffn, layers layers, dims in out, kind matrix }}", gated)
+    spec.add(
+        "weights",
+        f"weights mlp {{ size layers*{3 if gated.value else 2}*hidden*ffn, layers layers, dims in out, kind matrix }}",
+        gated,
+    )
     _norms(config, spec, sizes)
     _ends(config, spec, sizes)
     if sizes.experts.value:
@@ -34,7 +38,11 @@ def _attention(config: Config, spec: Draft, hidden: Setting, heads: Setting) -> 
     pattern = config.get("hybrid-layer-pattern", str, also=["hybrid-override-pattern"])
     if latent.value or pattern.given:
         spec.let("attention", None, latent if latent.value else pattern)
-        spec.add("weights", "weights attn { size attention, layers layers, dims in out, kind matrix }", "its size is left open")
+        spec.add(
+            "weights",
+            "weights attn { size attention, layers layers, dims in out, kind matrix }",
+            "its size is left open",
+        )
         return
     grouped = config.get("group-query-attention", bool, False)
     groups = config.get("num-query-groups", int, None, least=1)
@@ -48,7 +56,10 @@ def _attention(config: Config, spec: Draft, hidden: Setting, heads: Setting) -> 
     kv = "groups" if grouped.value and groups.given else "heads"
     if kv == "groups":
         spec.let("groups", groups.value, groups)
-    spec.add("weights", f"weights attn {{ size layers*(2*hidden*heads*head_dim + 2*hidden*{kv}*head_dim), layers layers, dims in out, kind matrix }}")
+    spec.add(
+        "weights",
+        f"weights attn {{ size layers*(2*hidden*heads*head_dim + 2*hidden*{kv}*head_dim), layers layers, dims in out, kind matrix }}",
+    )
 
 
 def _norms(config: Config, spec: Draft, sizes: Sizes) -> None:
@@ -66,7 +77,9 @@ def _norms(config: Config, spec: Draft, sizes: Sizes) -> None:
     if norm.value and not config.get("multi-latent-attention", bool, False).value:
         spec.add("weights", f"weights qk_norm {{ size layers*{2 * each}*head_dim, layers layers, kind vector }}", norm)
         if sizes.tp.value > 1:
-            spec.add("state", "place qk_norm over tp { activations sharded on heads }", "each device of tp has its own heads")
+            spec.add(
+                "state", "place qk_norm over tp { activations sharded on heads }", "each device of tp has its own heads"
+            )
             spec.add("step", "sync qk_norm over tp by sum",
                      "finalize_model_grads.py: q_layernorm and k_layernorm are summed in any case")  # fmt: skip
 
@@ -80,17 +93,25 @@ def _ends(config: Config, spec: Draft, sizes: Sizes) -> None:
     both = not untied.value or bool(extra.value)
     pipe = sizes.pp.value > 1
     ends = ", used on first and last" if both and pipe else ", used on first" if pipe else ""
-    spec.add("weights", f"weights embed {{ size vocab*hidden, kind embedding{ends} }}", untied, extra if extra.given else "")
+    spec.add(
+        "weights", f"weights embed {{ size vocab*hidden, kind embedding{ends} }}", untied, extra if extra.given else ""
+    )
     if both and pipe:
         spec.add("step", "sync embed over pp by sum", "finalize_model_grads.py: _allreduce_word_embedding_grads")
     if untied.value:
-        spec.add("weights", f"weights head {{ size vocab*hidden, kind embedding{', used on last' if pipe else ''} }}", untied)
+        spec.add(
+            "weights", f"weights head {{ size vocab*hidden, kind embedding{', used on last' if pipe else ''} }}", untied
+        )
     where = config.get("position-embedding-type", str, "learned_absolute")
     length = config.get("max-position-embeddings", int, None, least=1)
     old = config.get("use-rotary-position-embeddings", bool, False)
     if where.value == "learned_absolute" and not old.value:
         spec.let("positions", length.value, length)
-        spec.add("weights", f"weights position {{ size positions*hidden, kind vector{', used on first' if pipe else ''} }}", where)
+        spec.add(
+            "weights",
+            f"weights position {{ size positions*hidden, kind vector{', used on first' if pipe else ''} }}",
+            where,
+        )
         if sizes.sp:
             spec.add("state", "place position over tp { activations replicated }",
                      "added before the sequence is split (language_model_embedding.py)")  # fmt: skip
@@ -116,7 +137,11 @@ def _experts(config: Config, spec: Draft, sizes: Sizes, mesh: Mesh, gated: Setti
     shared = config.get("moe-shared-expert-intermediate-size", int, None, least=1)
     if shared.given:
         spec.let("shared_ffn", shared.value, shared)
-        spec.add("weights", f"weights shared_expert {{ size moe_layers*{3 if gated.value else 2}*hidden*shared_ffn, layers moe_layers, kind matrix }}", shared)
+        spec.add(
+            "weights",
+            f"weights shared_expert {{ size moe_layers*{3 if gated.value else 2}*hidden*shared_ffn, layers moe_layers, kind matrix }}",
+            shared,
+        )
 
 
 def _others(config: Config, spec: Draft, sizes: Sizes) -> None:
@@ -129,9 +154,17 @@ def _others(config: Config, spec: Draft, sizes: Sizes) -> None:
         spec.add("weights", "weights delta_norm { size delta_norm_size, layers layers, kind vector }",
                  "its output norm, whole on every device of tp and used on local heads")  # fmt: skip
         if sizes.tp.value > 1:
-            spec.add("state", "place delta_norm over tp { activations sharded on heads }", "gated_delta_net/common.py: out_norm")
+            spec.add(
+                "state",
+                "place delta_norm over tp { activations sharded on heads }",
+                "gated_delta_net/common.py: out_norm",
+            )
             if not sizes.sp:
-                spec.add("step", "sync delta_norm over tp by none", "summed only under sequence parallelism (finalize_model_grads.py)")
+                spec.add(
+                    "step",
+                    "sync delta_norm over tp by none",
+                    "summed only under sequence parallelism (finalize_model_grads.py)",
+                )
     elif linear.given:
         raise config.wrong("PL503", linear, f"the attention variant `{linear.value}` is not modelled")
     pattern = config.get("hybrid-layer-pattern", str, also=["hybrid-override-pattern"])

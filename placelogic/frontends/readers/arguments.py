@@ -145,7 +145,10 @@ def _options(words: Iterator[tuple[str, Span]], path: str, *, branches: bool) ->
             close()
             head, equals, value = word.partition("=")
             name, place, values = _name(head), span, [value] if equals else []
-        elif word == "":
+            if equals:
+                close()
+                name = ""
+        elif word == "" or word.endswith(".py") or "[@]" in word:  # the end of a command, or what it starts
             close()
             name, values = "", []
         elif name:

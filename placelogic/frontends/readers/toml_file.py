@@ -13,7 +13,9 @@ from placelogic.source import Span
 
 _NAME = re.compile(r"[A-Za-z0-9_-]+|\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'")
 _TEXT = re.compile(r"\"\"\"(.*?)\"\"\"|'''(.*?)'''|\"((?:[^\"\\\n]|\\.)*)\"|'([^'\n]*)'", re.DOTALL)
-_NUMBER = re.compile(r"[+-]?(?:inf|nan|0x[0-9a-fA-F_]+|0o[0-7_]+|0b[01_]+|\d[\d_]*(?:\.\d[\d_]*)?(?:[eE][+-]?\d+)?)(?![\w.:-])")
+_NUMBER = re.compile(
+    r"[+-]?(?:inf|nan|0x[0-9a-fA-F_]+|0o[0-7_]+|0b[01_]+|\d[\d_]*(?:\.\d[\d_]*)?(?:[eE][+-]?\d+)?)(?![\w.:-])"
+)
 _WORD = re.compile(r"(true|false)\b")
 _BLANK = re.compile(r"(?:\s|#[^\n]*)*")
 _INLINE = re.compile(r"[ \t]*(?:#[^\n]*)?")
