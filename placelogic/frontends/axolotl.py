@@ -55,7 +55,8 @@ def draft(config: Config, request: Request) -> tuple[Draft, dict[str, object]]:
         _weights(config, spec)
         _optimizer(config, spec, shape)
         _precision(config, spec)
-    facts |= {"optimizer": str(config.get("optimizer", str, "adamw_torch").value), "deepspeed": bool(ds.value),
+    facts |= {"rl": str(config.get("rl", str, "").value).lower(), "workers": config.get("dataloader_num_workers", int, 0).value,
+              "optimizer": str(config.get("optimizer", str, "adamw_torch").value), "deepspeed": bool(ds.value),
               "ddp_parallel": not facts.get("fsdp") and not ds.value,
               "flash": bool(config.get("flash_attention", bool, False).value)
               or "flash" in str(config.get("attn_implementation", object, "").value)}  # fmt: skip

@@ -160,6 +160,8 @@ def _value(name: str, text: str) -> Value:
     from placelogic.frontends.readers.yaml_file import read_yaml
 
     span = Span(FROM_COMMAND_LINE, 1, 1, 1, 1)
+    if name == "trainer_version":  # 5.10 is no number
+        return Value(text.strip(), span)
     if not text.strip() or text.strip() in ("null", "none", "~"):
         return Value(None, span)
     try:

@@ -14,7 +14,6 @@ from placelogic.frontends.groups import unknown_model
 from placelogic.frontends.optimizers import optimizer
 from placelogic.frontends.request import Request
 from placelogic.frontends.values import Value
-from placelogic.frontends.versions import before
 from placelogic.problem import Problem, SpecError
 
 VERSIONS = ("0.9", "0.19")
@@ -47,7 +46,7 @@ def draft(config: Config, request: Request) -> tuple[Draft, dict[str, object]]:
     _mesh(config, spec, shape)
     _data_parallel(config, spec, shape, request)
     _model_parallel(spec, shape)
-    _experts(spec, shape, request)
+    _experts(spec, shape)
     _offload(config, spec, shape)
     _loss(config, spec, shape)
     _precision(config, spec)
@@ -169,7 +168,7 @@ def _model_parallel(spec: Draft, shape: _Shape) -> None:
         spec.add("use", "use pipeline(pp)", shape.pp)
 
 
-def _experts(spec: Draft, shape: _Shape, request: Request) -> None:
+def _experts(spec: Draft, shape: _Shape) -> None:
     tied = "pp" if shape.pp.value > 1 else None
     unknown_model(spec, experts=bool(shape.ep.value), routed_over="ep" if shape.ep.value else None, tied=tied)
     if not shape.ep.value:
@@ -180,12 +179,8 @@ def _experts(spec: Draft, shape: _Shape, request: Request) -> None:
               2: "params replicated, optimizer sharded on flat, gradients sharded on flat",
               3: "params gathered, optimizer sharded, gradients sharded"}  # fmt: skip
     spec.add("state", f"place expert over edp {{ {states[shape.stage.value]} }}", shape.stage)
-    if before(request.version, EXPERT_FIX):
-        spec.add("step", "sync expert over edp by mean",
-                 f"before {EXPERT_FIX}: divided by the expert data-parallel size only (engine.py, _reduce_expert_gradients)")  # fmt: skip
-    else:
-        spec.add("step", "sync expert over edp by sum", "engine.py, _reduce_expert_gradients")
-        spec.add("step", "scale expert by 1/dp", f"from {EXPERT_FIX} on: divided by the whole data-parallel size")
+    spec.add("step", "sync expert over edp by sum", "engine.py, _reduce_expert_gradients")
+    spec.add("step", "scale expert by 1/dp", f"from {EXPERT_FIX} on: divided by the whole data-parallel size")
 
 
 def _offload(config: Config, spec: Draft, shape: _Shape) -> None:
@@ -232,10 +227,28 @@ def _loss(config: Config, spec: Draft, shape: _Shape) -> None:
     elif clip.value > 0:
         spec.add("optimizer", "clip global_norm", clip)
     kind = config.get("optimizer.type", str)
-    if kind.given:
+    if kind.given and optimizer(kind) == "muon":
+        _muon(spec, kind, shape)
+    elif kind.given:
         spec.add("optimizer", f"optimizer {optimizer(kind)}", kind)
     else:
         spec.add("optimizer", "optimizer adamw", "the optimizer is not in the file: one that acts on each element")
+
+
+def _muon(spec: Draft, kind: Setting, shape: _Shape) -> None:
+    """Muon for matrices, each of which is collected for the update (stage_1_and_2.py and stage3.py, 0.19.3)."""
+    experts = ", expert, router" if shape.ep.value else ""
+    spec.add("optimizer", f"optimizer muon for matrix{experts}", kind)
+    spec.add("optimizer", "optimizer adam for vector, embedding", "Muon is for matrices")
+    states = {
+        1: "optimizer sharded on param",
+        2: "optimizer sharded on param, gradients sharded on param",
+        3: "params gathered on param, optimizer sharded on param, gradients sharded on param",
+    }
+    if shape.stage.value:
+        spec.add(
+            "state", f"place matrix over dp {{ {states[shape.stage.value]} }}", "whole matrices are collected for Muon"
+        )
 
 
 def _precision(config: Config, spec: Draft) -> None:
@@ -258,6 +271,9 @@ def _precision(config: Config, spec: Draft) -> None:
 
 def _facts(config: Config, shape: _Shape) -> dict[str, object]:
     root = config.root
+    low = [name for name in ("bf16", "bfloat16", "fp16") if config.get(f"{name}.enabled", bool, False).value]
+    master = bool(low) and not config.get(f"{low[0]}.{low[0]}_master_weights_and_grads", bool, False).value
+    clips = config.is_auto("gradient_clipping") or config.get("gradient_clipping", float, 0.0).value > 0
     device = root.find(f"{Z}.offload_optimizer.device")
     return {
         "zero_stage": shape.stage.value, "tensor_parallel": shape.tp.value, "sequence_parallel": shape.sp.value,
@@ -268,6 +284,8 @@ def _facts(config: Config, shape: _Shape) -> dict[str, object]:
         "deepcompile": config.get("compile.deepcompile", bool, False).value,
         "offload_optimizer": bool(device and device.data not in (None, "none")),
         "hpz": config.get(f"{Z}.zero_hpz_partition_size", int, 1).value, "mics": config.get(f"{Z}.mics_shard_size", int, -1).value,
+        "steps": config.get("gradient_accumulation_steps", int, None).value, "master": master,
+        "clip_line": "  clip\n" if clips else "", "refresh_line": "  refresh params from master\n" if master else "", "pp_line": "",
         "quantized_gradients": config.get(f"{Z}.zero_quantized_gradients", bool, False).value,
     }  # fmt: skip
 

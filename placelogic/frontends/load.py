@@ -9,6 +9,7 @@ from typing import Any
 
 from placelogic.files import whole
 from placelogic.frontends.config import Config, override
+from placelogic.frontends.faults import apply
 from placelogic.frontends.known import settle
 from placelogic.frontends.request import Request
 from placelogic.frontends.result import Imported
@@ -48,6 +49,7 @@ def import_text(framework: str, text: str, path: str, request: Request = Request
     config = module.config(_read(framework, text, path), path, request)
     config.root = override(config.root, request.given)
     spec, facts = module.draft(config, request)
+    apply(framework, spec, facts, request.version)
     unread = settle(config, framework)
     for other, name in config.others:
         unread = unread.and_(settle(other, name))

@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any, Literal
 
 from placelogic.files import whole
+from placelogic.frontends.facts import all_hold
 from placelogic.frontends.known import read_data
 from placelogic.frontends.result import Imported
 from placelogic.report.diagnostic import Finding, Verdict
@@ -54,7 +55,7 @@ def rules(framework: str) -> tuple[Rule, ...]:
 
 def broken(framework: str, facts: Mapping[str, object]) -> tuple[Rule, ...]:
     """The rules that a configuration breaks, in the order of the table."""
-    return tuple(rule for rule in rules(framework) if all(_holds(one, facts) for one in rule.when))
+    return tuple(rule for rule in rules(framework) if all_hold(rule.when, facts))
 
 
 def refused_together(framework: str, strategies: Collection[str]) -> tuple[Rule, ...]:
@@ -75,7 +76,7 @@ def refused(imported: Imported, verdict: Verdict, errors: Collection[str]) -> tu
     if verdict != "refuted" or found:
         return notes
     message = f"{project} runs this without complaint: none of the rules known here refuses it"
-    if set(errors) <= {"GI04", "GI07"}:
+    if "GI04" in errors and set(errors) <= {"GI04", "GI07"}:
         message += "; this is a mean of means, common and often deliberate: exact only where all shares have equally many tokens"
     return (*notes, Finding(ACCEPTED, "note", message, whole(imported.path)))
 
@@ -85,30 +86,3 @@ def note(rule: Rule, project: str, verdict: Verdict | None, path: str) -> Findin
     said = {"proved": "; the mathematics is proved", "refuted": "; the mathematics is refuted"}.get(verdict or "", "")
     message = f"{project} {rule.verb} {rule.says} (rule {rule.name}: {_WORDS[rule.reason]}){said}"
     return Finding(_CODES[rule.reason], "note", message, whole(path), help=f"source: {rule.source}")
-
-
-def _holds(condition: tuple[str, str, Any], facts: Mapping[str, object]) -> bool:
-    name, comparison, wanted = condition
-    have: Any = facts.get(name)
-    if isinstance(wanted, str) and wanted.startswith("$"):
-        wanted = facts.get(wanted[1:])
-    if comparison == "==":
-        return bool(have == wanted)
-    if comparison == "!=":
-        return bool(have != wanted)
-    if comparison == "in":
-        return have in wanted
-    if have is None or wanted is None:
-        return False
-    match comparison:
-        case ">":
-            return bool(have > wanted)
-        case ">=":
-            return bool(have >= wanted)
-        case "<":
-            return bool(have < wanted)
-        case "not multiple of":
-            return bool(wanted and have % wanted)
-        case "not multiple or divisor of":
-            return bool(wanted and have and have % wanted and wanted % have)
-    raise ValueError(f"there is no comparison `{comparison}`")

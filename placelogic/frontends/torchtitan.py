@@ -59,12 +59,33 @@ def draft(config: Config, request: Request) -> tuple[Draft, dict[str, object]]:
             "  ", " "
         )
     )
+    routed = mesh.routed()
     facts: dict[str, object] = {key: one.value for key, one in size.items()} | {
+        "model": name.value, "ep_axis": routed[0] if len(routed) == 1 else None, "clip_line": "  clip\n" if config.get("training.max_norm", float, 1.0).value > 0 else "",
+        "pieces": _pieces(config), "accumulation": _accumulation(config, size, request),
         "async_tensor_parallel": config.get(f"{P}.enable_async_tensor_parallel", bool, False).value,
         "compile": config.get("compile.enable", bool, False).value,
         "twice_context": 2 * size["cp"].value, "sequence": config.get("training.seq_len", int, None).value,
     }  # fmt: skip
     return spec, facts
+
+
+def _pieces(config: Config) -> int | None:
+    """Micro-batches of the pipeline in one accumulation step, None where not known."""
+    local = config.get("training.local_batch_size", int, None, also=["training.batch_size"]).value
+    return local // config.get(f"{P}.pipeline_parallel_microbatch_size", int, 1, least=1).value if local else None
+
+
+def _accumulation(config: Config, size: dict[str, Setting], request: Request) -> int | None:
+    """Accumulation steps, None where the number of devices is not known."""
+    total = config.get("training.global_batch_size", int, -1).value
+    local = config.get("training.local_batch_size", int, None, also=["training.batch_size"]).value
+    shard = size["shard"].value
+    if shard == -1 and request.world:
+        shard = request.world // (size["replicate"].value * size["tp"].value * size["cp"].value * size["pp"].value)
+    if total < 1 or not local or shard < 1:
+        return None
+    return max(total // (local * shard * size["replicate"].value), 1)
 
 
 def _mesh(config: Config, spec: Draft, size: dict[str, Setting], request: Request) -> Mesh:

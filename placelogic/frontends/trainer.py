@@ -24,7 +24,7 @@ def trainer_loss(config: Config, spec: Draft, axes: str, tp: Setting, request: R
     who = config.get("trainer", str, "own")
     if who.value not in ("own", "hf"):
         raise config.wrong("PL501", who, f"`trainer` is own or hf, not `{who.value}`")
-    version = config.get("trainer_version", object, None)
+    version = config.get("trainer_version", str, None)
     over = config.get("average_tokens_across_devices", bool, None)
     if who.value == "own":
         spec.add(
@@ -33,7 +33,7 @@ def trainer_loss(config: Config, spec: Draft, axes: str, tp: Setting, request: R
             "the loss is the mean of a micro-batch; --set trainer=hf for the Trainer",
         )
         return
-    release = str(version.value) if version.given else None
+    release = version.value
     if before(release, COUNTED):
         spec.add("use", "use hf_trainer_loss_per_microbatch()", version)
         return

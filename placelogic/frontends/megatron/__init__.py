@@ -35,4 +35,5 @@ def draft(config: Config, request: Request) -> tuple[Draft, dict[str, object]]:
     write_mesh(spec, sizes, mesh)
     write_weights(config, spec, sizes, mesh)
     write_step(config, spec, sizes, mesh, request)
-    return spec, facts_of(config, sizes)
+    fixed = next((line.split()[1] for line, _ in spec.lines["work"] if line.startswith("microbatches")), "M")
+    return spec, facts_of(config, sizes) | {"microbatches": fixed}

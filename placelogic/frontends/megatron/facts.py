@@ -37,5 +37,9 @@ def facts_of(config: Config, sizes: Sizes) -> dict[str, object]:
         "layout": config.root.find("pipeline-model-parallel-layout") is not None,
         "delta_net": config.root.find("experimental-attention-variant") is not None, "optimizer": str(config.get("optimizer", str, "adam").value),
         "defer_embedding": flag("defer-embedding-wgrad-compute"), "mtp": config.get("mtp-num-layers", int, 0).value,
+        "clip_line": "  clip\n" if config.get("clip-grad", float, 1.0).value > 0 else "",
+        "refresh_line": "  refresh params from master\n" if flag("bf16") or flag("fp16") else "",
+        "learned_softmax": config.get("softmax-type", str, "vanilla").value == "learnable",
+        "clip": config.get("clip-grad", float, 1.0).value > 0, "fsdp_version": config.get("megatron-fsdp-version", int, 1).value,
         "tp_comm_overlap": flag("tp-comm-overlap"), "reduce_scatter_fp32": flag("ddp-reduce-scatter-with-fp32-accumulation"),
     }  # fmt: skip

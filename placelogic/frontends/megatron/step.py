@@ -13,9 +13,6 @@ from placelogic.frontends.versions import before
 LOCAL_COUNTS = "0.13"
 """From here on each context parallel device divides by its own tokens; before, by those of the whole sequence."""
 
-NO_CONTEXT_FACTOR = "0.12"
-"""Before this, the loss was multiplied by the context parallel size even where losses are sums."""
-
 FSDP_STATES = {
     "no_shard": "params replicated, optimizer replicated, gradients replicated",
     "optim": "params replicated, optimizer sharded, gradients replicated",
@@ -99,13 +96,7 @@ def _scaling(config: Config, spec: Draft, sizes: Sizes, mesh: Mesh, request: Req
     spec.add("use", f"use {name}(dp)", why)
     if has_cp:
         spec.add("use", f"use {name}_context(cp)", sizes.cp)
-        if per_token.value and before(request.version, NO_CONTEXT_FACTOR):
-            spec.add(
-                "step",
-                "scale * by cp",
-                f"before core {NO_CONTEXT_FACTOR}: pretrain_gpt.py multiplies the loss by the context parallel size",
-            )
-        elif not per_token.value and before(request.version, LOCAL_COUNTS):
+        if not per_token.value and before(request.version, LOCAL_COUNTS):
             spec.add(
                 "step",
                 "loss mean over cp",

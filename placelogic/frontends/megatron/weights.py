@@ -159,14 +159,18 @@ def _others(config: Config, spec: Draft, sizes: Sizes) -> None:
                 "place delta_norm over tp { activations sharded on heads }",
                 "gated_delta_net/common.py: out_norm",
             )
-            if not sizes.sp:
-                spec.add(
-                    "step",
-                    "sync delta_norm over tp by none",
-                    "summed only under sequence parallelism (finalize_model_grads.py)",
-                )
+            spec.add("step", "sync delta_norm over tp by sum", "finalize_model_grads.py")
     elif linear.given:
         raise config.wrong("PL503", linear, f"the attention variant `{linear.value}` is not modelled")
+    offsets = config.get("softmax-type", str, "vanilla")
+    if offsets.value == "learnable":
+        spec.add("weights", "weights softmax_offset { size layers*heads, layers layers, kind vector }", offsets)
+        if sizes.tp.value > 1:
+            spec.add(
+                "state",
+                "place softmax_offset over tp { params sharded, optimizer sharded, gradients sharded }",
+                "cut with the heads",
+            )
     pattern = config.get("hybrid-layer-pattern", str, also=["hybrid-override-pattern"])
     if pattern.given:
         spec.let("mixers", None, pattern)
