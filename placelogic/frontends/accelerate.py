@@ -5,6 +5,8 @@ Face Trainer runs on it instead."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from placelogic.files import whole
 from placelogic.frontends.config import Config, Setting
 from placelogic.frontends.draft import Draft
@@ -55,7 +57,8 @@ def config(root: Value, path: str, request: Request) -> Config:
 
 def draft(config: Config, request: Request) -> tuple[Draft, dict[str, object]]:
     """The spec of an accelerate configuration, and what it amounts to."""
-    kind = config.get("distributed_type", str, "NO")
+    kind = config.get("distributed_type", object, "NO")
+    kind = replace(kind, value="NO" if kind.value is False else str(kind.value))  # YAML reads NO as false
     if kind.value.upper() not in KINDS:
         raise config.wrong("PL501", kind, f"`distributed_type` is one of {', '.join(KINDS)}, not `{kind.value}`")
     world = _world(config, request)

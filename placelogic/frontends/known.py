@@ -59,6 +59,12 @@ def _unknown_part(name: str, names: list[str]) -> str:
     return name
 
 
+def _nearest(name: str, names: list[str]) -> str | None:
+    """A hint with a known name of the same section depth."""
+    depth = name.count(".") + 1
+    return nearest(name, {".".join(one.split(".")[:depth]) for one in names if "*" not in one})
+
+
 def _twice(name: str, value: Value) -> Finding:
     first = value.over.span.line if value.over else 0
     return Finding("NT22", "warning", f"`{name}` is given twice, first in line {first}: the last one counts",
@@ -121,5 +127,5 @@ def settle(config: Config, framework: str) -> Unread:
                 continue
             place = config.root.find(head) or value
             findings.append(Finding("NT20", "warning", f"`{head}` is not known here and is left out: the spec says nothing about it",
-                                    place.key or place.span, help=nearest(head, [one for one in names if "*" not in one])))  # fmt: skip
+                                    place.key or place.span, help=_nearest(head, names)))  # fmt: skip
     return Unread(tuple(findings), tuple(ignored), tuple(problems))

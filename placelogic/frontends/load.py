@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from placelogic.files import whole
-from placelogic.frontends.config import Config, override
+from placelogic.frontends.config import override
 from placelogic.frontends.faults import apply
 from placelogic.frontends.known import settle
 from placelogic.frontends.request import Request

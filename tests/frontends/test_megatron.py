@@ -23,7 +23,11 @@ COMBINATIONS = [
     ["--use-megatron-fsdp: true", "--data-parallel-sharding-strategy: optim"],
     ["--optimizer: muon", "--use-distributed-optimizer: true"],
     ["--optimizer: dist_muon"],
-    ["--use-distributed-optimizer: true", "--num-distributed-optimizer-instances: 2", "--tensor-model-parallel-size: 2"],
+    [
+        "--use-distributed-optimizer: true",
+        "--num-distributed-optimizer-instances: 2",
+        "--tensor-model-parallel-size: 2",
+    ],
     ["--mtp-num-layers: 1", "--pipeline-model-parallel-size: 2", "--untie-embeddings-and-output-weights: true"],
     ["--fp16: true", "--bf16: false", "--clip-grad: 0.0"],
 ]
@@ -81,7 +85,9 @@ def test_unsound_costly_and_unbuilt_are_told_apart() -> None:
     both = checked("megatron", megatron("--use-torch-fsdp2: true", "--use-distributed-optimizer: true",
                                         "--untie-embeddings-and-output-weights: true"))  # fmt: skip
     assert both.verdict == "refuted" and "CC01" in codes(both) and "UB01" in codes(both, "note")
-    bias = checked("megatron", megatron("--num-experts: 8", "--tensor-model-parallel-size: 2", "--sequence-parallel: true"))
+    bias = checked(
+        "megatron", megatron("--num-experts: 8", "--tensor-model-parallel-size: 2", "--sequence-parallel: true")
+    )
     assert bias.verdict == "error" and "UB01" in codes(bias, "note")
     assert "takes the operations of a layer" in bias.findings[0].message
     warned = checked("megatron", megatron("--use-torch-fsdp2: true", "--tensor-model-parallel-size: 2",
@@ -120,11 +126,13 @@ def test_a_shell_script_of_arguments() -> None:
     text = "TP=2\ntorchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 4 --hidden-size 64 \\\n" \
            "  --num-attention-heads 8 --micro-batch-size 1 --global-batch-size 16 --tensor-model-parallel-size $TP\n"  # fmt: skip
     made = imported("megatron", text, name="run.sh")
-    assert "mesh dp = 4" in made.spec and "mesh tp = 2  # line 2: tensor-model-parallel-size 2" in made.spec
+    assert "mesh dp = 4" in made.spec and "mesh tp = 2  # line 3: tensor-model-parallel-size 2" in made.spec
 
 
 def test_settings_are_sorted() -> None:
-    made = imported("megatron", megatron("--log-interval: 1", "--fp8-format: e4m3", "--frobnicate: 3", "--moe-aux-loss-coeff: 0.1"))
+    made = imported(
+        "megatron", megatron("--log-interval: 1", "--fp8-format: e4m3", "--frobnicate: 3", "--moe-aux-loss-coeff: 0.1")
+    )
     assert {finding.code for finding in made.findings} == {"NT20", "NT21", "NT23"}
     assert "log-interval" in made.ignored
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from placelogic.frontends.config import Config
 from placelogic.frontends.megatron.sizes import Sizes
 
-
 UNEVEN = ("decoder-first-pipeline-num-layers", "decoder-last-pipeline-num-layers", "num-layers-in-first-pipeline-stage",
           "num-layers-in-last-pipeline-stage", "account-for-embedding-in-pipeline-split", "account-for-loss-in-pipeline-split",
           "hybrid-layer-pattern", "hybrid-override-pattern")  # fmt: skip

@@ -101,10 +101,10 @@ def _layout_stages(text: str) -> int | None:
 
 
 def _world(config: Config, request: Request, model: int, expert: int) -> int | None:
-    nodes = config.get("nnodes", int, None)
-    each = config.get("nproc-per-node", int, None)
+    nodes, each = (config.get(name, object, None).value for name in ("nnodes", "nproc-per-node"))
+    known = str(each).isdigit() and (nodes is None or str(nodes).isdigit())
+    given = int(nodes or 1) * int(each) if known else None
     world = request.world
-    given = nodes.value * each.value if nodes.given and each.given else None
     world = world if world is not None else given
     if world is None:
         return None

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from placelogic.frontends.config import Config, Setting
 from placelogic.frontends.draft import Draft
-from placelogic.frontends.ranks import Mesh
 from placelogic.frontends.megatron.sizes import Sizes
 from placelogic.frontends.optimizers import optimizer
+from placelogic.frontends.ranks import Mesh
 from placelogic.frontends.request import Request
 from placelogic.frontends.versions import before
 

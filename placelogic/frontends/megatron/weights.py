@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from placelogic.frontends.config import Config, Setting
 from placelogic.frontends.draft import Draft
+from placelogic.frontends.megatron.sizes import Sizes
 from placelogic.frontends.ranks import Mesh
 from placelogic.problem import Problem
-from placelogic.frontends.megatron.sizes import Sizes
 
 
 def write_weights(config: Config, spec: Draft, sizes: Sizes, mesh: Mesh) -> None:
