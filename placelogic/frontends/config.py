@@ -32,7 +32,7 @@ class Setting:
     def origin(self) -> str:
         """Where the setting comes from, as a comment of a spec says it."""
         if not self.given:
-            return f"{self.name} is not given: {_short(self.value)}"
+            return f"{self.name} is not given" + ("" if self.value is None else f": {_short(self.value)}")
         if self.span.path == FROM_COMMAND_LINE:
             return f"--set {self.name}={_short(self.value)}"
         return f"line {self.span.line}: {self.name} {_short(self.value)}"

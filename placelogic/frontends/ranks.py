@@ -86,7 +86,7 @@ def refine(groups: Groups, outer: str) -> Mesh:
     if groups.outer > 1:
         atoms.append(Atom(outer, groups.outer, "dp", "edp"))
     atoms.reverse()
-    return Mesh(tuple(_named(one, atoms) for one in atoms), outer if groups.outer > 1 else None)
+    return Mesh(tuple(_named(one, atoms, groups.experts) for one in atoms), outer if groups.outer > 1 else None)
 
 
 def _atom(start: int, size: int | None, groups: Groups, etp: int, ep: int) -> Atom:
@@ -95,11 +95,11 @@ def _atom(start: int, size: int | None, groups: Groups, etp: int, ep: int) -> At
     return Atom("", size, dense, expert)
 
 
-def _named(one: Atom, atoms: list[Atom]) -> Atom:
-    """By its dense role where it is alone in it, else by its expert role."""
+def _named(one: Atom, atoms: list[Atom], experts: bool) -> Atom:
+    """By its dense role where it is alone in it, else by its expert role, or `shard` without experts."""
     if one.name:
         return one
     alone = sum(other.dense == one.dense for other in atoms) == 1
     own = one.dense == "dp" and one.expert != "etp"
-    name = one.dense if alone else one.expert if own else f"{one.dense}_{one.expert}"
+    name = one.dense if alone else (one.expert if experts else "shard") if own else f"{one.dense}_{one.expert}"
     return Atom(name, one.size, one.dense, one.expert)
