@@ -62,9 +62,9 @@ FOLDERS = ("std", "std/frameworks")
 """Of the package: strategies and models as such, and what frameworks do at run time."""
 
 
-def standard_names() -> list[str]:
-    """The names of the standard library: one file each."""
-    return sorted(_standard_folders())
+def standard_names(folder: str | None = None) -> list[str]:
+    """The names of the standard library, or of one of its folders: one file each."""
+    return sorted(name for name, where in _standard_folders().items() if folder in (None, where))
 
 
 @cache

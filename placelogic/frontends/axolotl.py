@@ -70,6 +70,8 @@ def draft(config: Config, request: Request) -> tuple[Draft, dict[str, object]]:
 def _shape(config: Config, world: int | None) -> Shape:
     legacy = config.root.find("fsdp")
     config.used.add("fsdp")
+    if legacy is not None and not isinstance(legacy.data, tuple | str | None):
+        raise config.wrong("PL501", legacy, "`fsdp` must be a list of words", "the settings belong into `fsdp_config`")
     words = [str(one.data) for one in legacy.data] if legacy is not None and isinstance(legacy.data, tuple) else (
         str(legacy.data).split() if legacy is not None and isinstance(legacy.data, str) else [])  # fmt: skip
     section = config.root.find("fsdp_config")

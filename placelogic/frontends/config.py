@@ -72,6 +72,7 @@ class Config:
         """A setting by its path (`also`: other names for it, the first one given counts). A value of
         another type is an error (PL501), and so is a number below `least`; a word of `auto` counts as not given."""
         for one in (name, *also):
+            self._sections(one)
             value = self.root.find(one)
             if value is None:
                 continue
@@ -80,6 +81,16 @@ class Config:
                 continue
             return Setting(one, self._typed(one, value, kind, least), True, value.span)
         return Setting(name, default, False, whole(self.path))
+
+    def _sections(self, name: str) -> None:
+        """What a setting lies in must be sections. Raises SpecError PL501."""
+        value: Value | None = self.root
+        parts = name.split(".")
+        for count, part in enumerate(parts[:-1], 1):
+            value = value.at(part) if value is not None else None
+            if value is not None and value.data is not None and not isinstance(value.data, Mapping):
+                head = ".".join(parts[:count])
+                raise SpecError(Problem("PL501", f"`{head}` must be a mapping, not `{told(value)}`", value.span))
 
     def is_auto(self, name: str) -> bool:
         """Whether the setting is left to whoever reads the file."""

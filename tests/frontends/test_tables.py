@@ -16,19 +16,16 @@ from placelogic.frontends.load import FRAMEWORKS
 from placelogic.frontends.refusals import refused_together, rules
 from placelogic.syntax.format import format_text
 
-RUNTIME = sorted(
-    path.name for path in resources.files("placelogic").joinpath(*FOLDERS[1].split("/")).iterdir()
-    if path.name.endswith(".place")
-)  # fmt: skip
+RUNTIME = standard_names(FOLDERS[1])
 
 
 @pytest.mark.parametrize("name", RUNTIME)
 def test_every_runtime_strategy_has_its_source_and_is_found_by_name(name: str) -> None:
-    text = resources.files("placelogic").joinpath(*FOLDERS[1].split("/")).joinpath(name).read_text("utf-8")
+    text = resources.files("placelogic").joinpath(*FOLDERS[1].split("/")).joinpath(f"{name}.place").read_text("utf-8")
     assert re.search(r"^# Source: .*", text, re.MULTILINE), "where it is from"
-    assert format_text(text, name) == text
-    assert standard(name.removesuffix(".place")) is not None
-    assert name.removesuffix(".place") in standard_names()
+    assert format_text(text, f"{name}.place") == text
+    definition = standard(name)
+    assert definition is not None and definition.node.name == name
 
 
 def test_a_runtime_strategy_is_used_like_any_other() -> None:
