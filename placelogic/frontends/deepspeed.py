@@ -27,7 +27,7 @@ Z = "zero_optimization"
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """Sizes, None where they are open. `hf`: somebody fills in "auto"."""
+    """Sizes, None where they are open. `hf`: the Trainer fills in "auto". `mics`: devices of a MiCS group, 0 for none."""
 
     stage: Setting
     tp: Setting
@@ -36,6 +36,7 @@ class _Shape:
     ep: Setting
     dp: int | None
     hf: bool
+    mics: int
 
 
 def draft(config: Config, request: Request) -> tuple[Draft, dict[str, object]]:
@@ -44,7 +45,7 @@ def draft(config: Config, request: Request) -> tuple[Draft, dict[str, object]]:
     shape = _shape(config, request)
     _check_batch(config, shape)
     _mesh(config, spec, shape)
-    _data_parallel(config, spec, shape, request)
+    _data_parallel(config, spec, shape)
     _model_parallel(spec, shape)
     _experts(spec, shape)
     _offload(config, spec, shape)
@@ -80,7 +81,13 @@ def _shape(config: Config, request: Request) -> _Shape:
             raise SpecError(Problem("PL504", f"{request.world} devices are not a multiple of {ranks}: tensor, sequence and "
                                     "pipeline parallel sizes", whole(config.path)))  # fmt: skip
         dp = request.world // ranks
-    return _Shape(stage, tp, sp, pp, ep, dp, trainer.value == "hf")
+    mics = config.get(f"{Z}.mics_shard_size", int, -1)
+    groups = mics.value if mics.value > 0 and stage.value == 3 else 0
+    if groups and ep.value:
+        raise config.wrong("PL503", mics, "MiCS with expert parallelism is refused by DeepSpeed, and not modelled")
+    if groups and dp is not None and dp % groups:
+        raise config.wrong("PL504", mics, f"{dp} data-parallel devices are not a multiple of `{mics.name}` {groups}")
+    return _Shape(stage, tp, sp, pp, ep, dp, trainer.value == "hf", groups)
 
 
 def _check_batch(config: Config, shape: _Shape) -> None:
@@ -114,6 +121,10 @@ def _mesh(config: Config, spec: Draft, shape: _Shape) -> None:
             )
         spec.axis("edp", None if dp is None else dp // shape.ep.value, origin)
         spec.add("mesh", "axis dp = edp * ep")
+    elif shape.mics:
+        spec.axis("replicate", None if dp is None else dp // shape.mics, origin)
+        spec.axis("shard", shape.mics, config.get(f"{Z}.mics_shard_size", int))
+        spec.add("mesh", "axis dp = replicate * shard")
     else:
         spec.axis("dp", dp, origin)
     for name, size in (("tp", shape.tp), ("sp", shape.sp), ("pp", shape.pp)):
@@ -132,13 +143,12 @@ def _mesh(config: Config, spec: Draft, shape: _Shape) -> None:
         spec.add("work", "microbatches M", "gradient_accumulation_steps is left open")
 
 
-def _data_parallel(config: Config, spec: Draft, shape: _Shape, request: Request) -> None:
+def _data_parallel(config: Config, spec: Draft, shape: _Shape) -> None:
     stage = shape.stage.value
-    shard = config.get(f"{Z}.mics_shard_size", int, -1)
-    if shard.value > 1 and stage == 3:
-        raise config.wrong("PL503", shard, "MiCS cuts parameters inside groups of the data-parallel devices, which are not "
-                           "in the mesh of an imported file yet", "write it as `use torch_hybrid(shard = s, replicate = r)`")  # fmt: skip
-    spec.add("use", f"use deepspeed_zero{stage}(dp)", shape.stage)
+    if shape.mics:
+        spec.add("use", "use deepspeed_mics(shard, replicate)", config.get(f"{Z}.mics_shard_size", int))
+    else:
+        spec.add("use", f"use deepspeed_zero{stage}(dp)", shape.stage)
     operation = config.get("gradient_allreduce_op", str, "mean")
     if operation.value not in ("mean", "sum"):
         raise config.wrong("PL501", operation, f"`gradient_allreduce_op` is mean or sum, not {operation.value}")
@@ -151,7 +161,7 @@ def _data_parallel(config: Config, spec: Draft, shape: _Shape, request: Request)
     threshold = config.get(
         f"{Z}.stage3_param_persistence_threshold", int, 100_000, also=[f"{Z}.param_persistence_threshold"]
     )
-    if stage == 3 and threshold.value > 0:
+    if stage == 3 and threshold.value > 0 and not shape.mics:
         auto = config.is_auto(f"{Z}.stage3_param_persistence_threshold")
         origin = "stage3_param_persistence_threshold auto: 10 * hidden size" if auto else threshold.origin
         spec.add("state", "place vector over dp { params replicated, optimizer sharded, gradients sharded }",

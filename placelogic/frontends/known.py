@@ -20,19 +20,31 @@ class Known:
     """Patterns of names. `quiet`: no meaning for placement. `forward`: they change what a layer computes, on
     every device alike, of which no verdict speaks. `refused`: they change the values of a step in a way that
     is not modelled, with the reason. `part`: a part of what is trained of which the spec does not speak, with
-    what is left out."""
+    what is left out. `negations`: beginnings that switch a setting off."""
 
     quiet: tuple[str, ...]
     forward: tuple[str, ...]
     refused: dict[str, str]
     part: dict[str, str]
+    negations: tuple[str, ...] = ()
+
+    def is_quiet(self, name: str) -> bool:
+        """Whether a setting, or the one that it switches off, has no meaning for placement."""
+        names = [name, *(name.removeprefix(one) for one in self.negations if name.startswith(one))]
+        return any(matches(one, self.quiet) for one in names)
 
 
 @cache
 def known(framework: str) -> Known:
     """The table of a framework."""
     data: dict[str, Any] = read_data(f"{framework}_settings.json")
-    return Known(tuple(data["quiet"]), tuple(data["forward"]), dict(data["refused"]), dict(data.get("part", {})))
+    return Known(
+        tuple(data["quiet"]),
+        tuple(data["forward"]),
+        dict(data["refused"]),
+        dict(data.get("part", {})),
+        tuple(data.get("negations", ())),
+    )
 
 
 def read_data(name: str) -> Any:
@@ -118,7 +130,7 @@ def settle(config: Config, framework: str) -> Unread:
             if not off(value.data) and not any(f.message.startswith(f"`{head}`") for f in findings):
                 findings.append(Finding("NT21", "note", f"`{head}` changes what a layer computes, on every device alike: "
                                         "no verdict speaks about that", value.key or value.span))  # fmt: skip
-        elif matches(name, table.quiet):
+        elif table.is_quiet(name):
             ignored.append(name)
         else:
             names = [*table.quiet, *table.forward, *table.refused, *config.used]

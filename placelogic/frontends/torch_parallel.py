@@ -97,7 +97,7 @@ def write_parallel(config: Config, spec: Draft, shape: Shape, steps: Setting) ->
     for name, size in (("cp", shape.cp), ("tp", shape.tp)):
         if size.value > 1:
             spec.axis(name, size.value, size)
-    _data(config, spec, shape, "shard" if hybrid else "dp")
+    _data(spec, shape, "shard" if hybrid else "dp", steps)
     if hybrid:
         spec.add("use", "use torch_replicas(replicate)", shape.replicate)
     if shape.tp.value > 1:
@@ -110,24 +110,20 @@ def write_parallel(config: Config, spec: Draft, shape: Shape, steps: Setting) ->
     return ", ".join((["replicate", "shard"] if hybrid else ["dp"]) + (["cp"] if shape.cp.value > 1 else []))
 
 
-def _data(config: Config, spec: Draft, shape: Shape, axis: str) -> None:
+def _data(spec: Draft, shape: Shape, axis: str, steps: Setting) -> None:
     kept = ", reshard_after_forward = false" if shape.keep else ""
-    cp = shape.cp.value > 1
+    cp = shape.cp if shape.cp.value > 1 else ""
+    axes = f"{axis}, cp" if cp else axis
+    context = "_context" if cp else ""
     if not shape.fsdp.value or shape.strategy == "ddp":
-        spec.add(
-            "use",
-            f"use torch_ddp{'_context' if cp else ''}({axis}{', cp' if cp else ''})",
-            shape.fsdp,
-            shape.cp if cp else "",
-        )
+        spec.add("use", f"use torch_ddp{context}({axes})", shape.fsdp, cp)
         return
-    if cp:
-        spec.add("use", f"use torch_fsdp2_context({axis}, cp{kept})", shape.fsdp, shape.cp)
-    elif shape.version == 2:
-        spec.add("use", f"use torch_fsdp2({axis}{kept})", shape.fsdp)
+    if steps.value != 1:
+        why = "gradients of all micro-batches but the last are kept whole (accelerator.py, no_sync)"
+        spec.add("use", f"use torch_fsdp_no_sync{context}({axes}{kept})", shape.fsdp, cp, why)
+    elif cp or shape.version == 2:
+        spec.add("use", f"use torch_fsdp2{context}({axes}{kept})", shape.fsdp, cp)
     else:
-        spec.add(
-            "use", f"use torch_fsdp1{'_grad_op' if shape.keep or shape.strategy == 'zero2' else ''}({axis})", shape.fsdp
-        )
+        spec.add("use", f"use torch_fsdp1{'_grad_op' if shape.keep else ''}({axis})", shape.fsdp)
     if shape.offload.value:
         spec.add("state", "place * { params offloaded, optimizer offloaded, gradients offloaded }", shape.offload)

@@ -76,7 +76,9 @@ def test_check_from(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "--from", "deepspeed", "ds.json"]) == 0
     out = capsys.readouterr().out
     assert out.startswith("ds.json (spec): proved (12 obligations, 12 stated) for every dp\n")
-    assert main(["check", "--from", "deepspeed", "ds.json", "--set", "gradient_allreduce_op=sum", "--format", "json"]) == 1
+    assert (
+        main(["check", "--from", "deepspeed", "ds.json", "--set", "gradient_allreduce_op=sum", "--format", "json"]) == 1
+    )
     assert '"UB05"' in capsys.readouterr().out
 
 
@@ -92,7 +94,7 @@ def test_a_wrong_setting_is_shown_in_its_file(here: Path, capsys: pytest.Capture
     (here / "ds.json").write_text(DS.replace('"stage": 2', '"stage": "two"'))
     assert main(["check", "--from", "deepspeed", "ds.json"]) == 2
     assert capsys.readouterr().out.startswith(
-        'error[PL501]: `zero_optimization.stage` must be a whole number, not `two`\n --> ds.json:3:34\n  |\n'
+        "error[PL501]: `zero_optimization.stage` must be a whole number, not `two`\n --> ds.json:3:34\n  |\n"
         '3 |   "zero_optimization": {"stage": "two"},\n  |                                  ^^^^^\n'
     )
 

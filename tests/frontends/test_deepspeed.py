@@ -43,6 +43,7 @@ def test_every_stage_is_proved(stage: int, more: dict[str, object]) -> None:
         {"pipeline": {"stages": 4}, "zero_optimization": {"stage": 1}},
         {"optimizer": {"type": "Muon"}, "zero_optimization": {"stage": 2}},
         {"zero_optimization": {"stage": 3, "zero_hpz_partition_size": 8}},
+        {"zero_optimization": {"stage": 3, "mics_shard_size": 8}, "bf16": {"enabled": True}, "gradient_clipping": 1.0},
     ],
     ids=json.dumps,
 )
@@ -98,7 +99,6 @@ def test_batches() -> None:
         ({"zero_optimization": {"stage": 2, "offload_param": {"device": "cpu"}}}, "PL503", "at stage 3 only"),
         ({"zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu", "ratio": 0.5}}}, "PL503", "a part"),
         ({"gradient_allreduce_op": "max"}, "PL501", "mean or sum"),
-        ({"zero_optimization": {"stage": 3, "mics_shard_size": 8}}, "PL503", "MiCS"),
     ],
 )
 def test_what_is_refused(settings: dict[str, object], code: str, said: str) -> None:

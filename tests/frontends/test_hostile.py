@@ -11,8 +11,46 @@ from placelogic.frontends import Request, import_text
 from placelogic.problem import SpecError
 
 CONFIGS = sorted((Path(__file__).parents[2] / "examples" / "configs").iterdir())
-VALUES = ["-1", "0", "1e999", "null", "true", '"auto"', "[]", "{}", "99999999999999999999", "3.5", "'x'", "!!python/none", "*a", "$X", "NaN"]
-JUNK = ["{", "}", "[", "]", '"', "'", ":", ",", "\\", "&a ", "*a", "<<:", "---", "\t", "#", "\x00", "é", "$(", "=", "--x", "\n"]
+VALUES = [
+    "-1",
+    "0",
+    "1e999",
+    "null",
+    "true",
+    '"auto"',
+    "[]",
+    "{}",
+    "99999999999999999999",
+    "3.5",
+    "'x'",
+    "!!python/none",
+    "*a",
+    "$X",
+    "NaN",
+]
+JUNK = [
+    "{",
+    "}",
+    "[",
+    "]",
+    '"',
+    "'",
+    ":",
+    ",",
+    "\\",
+    "&a ",
+    "*a",
+    "<<:",
+    "---",
+    "\t",
+    "#",
+    "\x00",
+    "é",
+    "$(",
+    "=",
+    "--x",
+    "\n",
+]
 
 
 def imports(framework: str, text: str, name: str) -> str:

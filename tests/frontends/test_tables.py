@@ -64,11 +64,15 @@ def test_comparisons() -> None:
     facts: dict[str, object] = {"a": 6, "b": 4, "c": None}
     assert holds(("a", ">", 5), facts) and holds(("a", "not multiple of", "$b"), facts)
     assert not holds(("a", "not multiple of", 3), facts) and not holds(("c", ">", 1), facts)
-    assert holds(("a", "not multiple or divisor of", 4), facts) and not holds(("b", "not multiple or divisor of", 8), facts)
+    assert holds(("a", "not multiple or divisor of", 4), facts) and not holds(
+        ("b", "not multiple or divisor of", 8), facts
+    )
     assert holds(("c", "==", None), facts) and holds(("b", "in", [4, 5]), facts)
     with pytest.raises(ValueError, match="no comparison"):
         holds(("a", "~", 1), facts)
 
 
 def test_patterns() -> None:
-    assert matches("a.b.c", ("a.b",)) == "a.b" and matches("a.bx", ("a.b*",)) == "a.b*" and matches("ax", ("a",)) is None
+    assert (
+        matches("a.b.c", ("a.b",)) == "a.b" and matches("a.bx", ("a.b*",)) == "a.b*" and matches("ax", ("a",)) is None
+    )
