@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
-    from placelogic.report.diagnostic import FileReport
+    from placelogic.report.diagnostic import FileReport, Report
+    from placelogic.report.formats import Output
 
 STDIN = "<stdin>"
 STDIN_ARGUMENT = "-"
@@ -34,6 +36,51 @@ files_argument = click.argument("files", metavar="FILE...", nargs=-1, required=T
 at_option = click.option(
     "--at", type=Sizes(), default={}, metavar="dp=64,tp=8", help="Fix these sizes; others stay open."
 )
+
+
+format_option = click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "sarif", "github", "junit"]),
+    default="text",
+    help="Form of the report.",
+)
+output_option = click.option(
+    "--output",
+    "outputs",
+    multiple=True,
+    metavar="[FORM=]FILE",
+    help="Write the report into FILE too; .sarif, .json, .xml, .txt and .md tell the form. May be repeated.",
+)
+jobs_option = click.option(
+    "--jobs", "-j", type=click.IntRange(1, 1024), metavar="N", help="How many processes; by default as many as pay."
+)
+
+
+def parse_outputs(texts: Iterable[str]) -> list[Output]:
+    """The files to write. Raises click.UsageError."""
+    from placelogic.report.formats import Output
+
+    try:
+        return [Output.parse(text) for text in texts]
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def write_outputs(report: Report, outputs: Sequence[Output], text: Callable[[Report], str]) -> int:
+    """Write the files; 2 where one cannot be written, which is said on standard error, else 0."""
+    from placelogic.checking import failed
+    from placelogic.problem import SpecError
+    from placelogic.report.formats import write
+
+    code = 0
+    for output in outputs:
+        try:
+            write(report, [output], text)
+        except SpecError as error:
+            print_problems(failed(output.path, "", error))
+            code = 2
+    return code
 
 
 def stdin_bytes() -> bytes:
