@@ -28,7 +28,9 @@ class Settings:
     """`at` fixes sizes by name. `rlimit` (solver steps) and `timeout` (seconds, wall clock) bound one
     query to the solver; None leaves its own limits. `fixes`: look for an edit that mends a refuted
     spec, for those not meant to be refuted ("wanted"), for all ("always"), or never (None). `recheck`:
-    ask cvc5 too. `emit_smt2`: the folder to write every question into. `evidence`: where it is gathered."""
+    ask cvc5 too. `emit_smt2`: the folder to write every question into. `evidence`: where it is gathered.
+    `minimum`: sizes that a spec which has them must reach together. `budget`: a budget that every spec has to
+    keep beside its own, and where that is written."""
 
     at: Mapping[str, int] = field(default_factory=dict)
     require_stated: bool = False
@@ -38,6 +40,8 @@ class Settings:
     recheck: bool = False
     emit_smt2: str | None = None
     evidence: Evidence | None = None
+    minimum: Mapping[str, int] = field(default_factory=dict)
+    budget: tuple[str, Span] | None = None
 
     def __post_init__(self) -> None:
         for name, size in self.at.items():
@@ -104,7 +108,7 @@ def check_found(found: Found, settings: Settings) -> FileReport:
     if found.problem is not None:
         return failed(found.path, "", SpecError(found.problem))
     if found.data is not None:
-        return check_bytes(found.data, found.path, settings)
+        return check_bytes(found.data, found.path, settings, library=found.in_folder)
     return check_file(found.path, settings, library=found.in_folder)
 
 
@@ -119,15 +123,15 @@ def check_file(path: str, settings: Settings = Settings(), *, library: bool = Fa
     return check_text(text, path, settings, library=library)
 
 
-def check_bytes(data: bytes, path: str, settings: Settings) -> FileReport:
-    """Check what came without a file."""
+def check_bytes(data: bytes, path: str, settings: Settings, *, library: bool = False) -> FileReport:
+    """Check what came without a file, or was read before."""
     try:
         from placelogic.syntax.read import decode
 
         text = decode(data, path)
     except Exception as error:
         return failed(path, "", error)
-    return check_text(text, path, settings)
+    return check_text(text, path, settings, library=library)
 
 
 def check_text(text: str, path: str, settings: Settings = Settings(), *, library: bool = False) -> FileReport:
@@ -140,6 +144,10 @@ def check_text(text: str, path: str, settings: Settings = Settings(), *, library
         file = parse(text, path)
         if library and is_library(file):
             return FileReport(path, (), text, library=True)
+        if settings.budget is not None:
+            from placelogic.gate.config import budget_statement
+
+            file = replace(file, statements=(*file.statements, budget_statement(*settings.budget)))
         specs = elaborate_file(file, settings.at)
     except Exception as error:
         return failed(path, text, error)
@@ -213,6 +221,10 @@ def _check_spec(spec: ElaboratedSpec, place: _Place, settings: Settings) -> Spec
     try:
         program = complete(spec)
         report = replace(_prove(program, settings), name=spec.name, open_sizes=open_sizes(program))
+        if settings.minimum and report.verdict == "proved":
+            from placelogic.reaching import reaching
+
+            report = reaching(report, program, settings.minimum, place.head, _options(settings))
     except Exception as error:
         report = SpecReport(spec.name, "error", findings=findings_of(error, place.head))
     report = settle(report, spec.expectations)

@@ -36,6 +36,7 @@ def cli() -> None:
 
     \b
     placelogic check llama.place         prove it, or show the smallest mesh where it fails
+    placelogic gate                      check the specs of a repository, under its policy
     placelogic show llama.place          what is derived where the spec says nothing
     placelogic fmt specs/                put files into their canonical form
     placelogic prove                     prove again what verdicts rest on

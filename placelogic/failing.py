@@ -43,8 +43,7 @@ def sources_of(path: str, reports: tuple[SpecReport, ...]) -> dict[str, str]:
     others = {finding.span.path for report in reports for finding in report.findings} - {path, ""}
     sources: dict[str, str] = {}
     for other in sorted(others):
-        from placelogic.syntax.parse import normalised
-        from placelogic.syntax.read import read_source
+        from placelogic.syntax.read import normalised, read_source
 
         try:
             sources[other] = normalised(read_source(other))

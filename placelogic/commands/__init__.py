@@ -3,6 +3,7 @@
 
 NAMES = (
     "check",
+    "gate",
     "show",
     "fmt",
     "prove",

@@ -176,13 +176,17 @@ class Report:
 
 UNMET = "EX01"
 NOTHING_STATED = "EX02"
+UNUSED = "EX03"
+"""A suppression that nothing needs: a warning."""
+NOT_REACHED = "EX04"
+"""The sizes that a repository asks for lie outside of what the spec allows."""
 
 
 def exit_code(spec: SpecReport) -> int:
     """What one spec asks the command line to end with. A met expectation is 0 whatever the verdict, and so
     is a refutation that is accepted; an unmet expectation, what the policy denies, or nothing stated where
     that was required, is 1."""
-    if any(finding.code in (UNMET, NOTHING_STATED) for finding in spec.findings):
+    if any(finding.code in (UNMET, NOTHING_STATED, NOT_REACHED) for finding in spec.findings):
         return 1
     if any(finding.denied and finding.accepted is None for finding in spec.findings):
         return 1

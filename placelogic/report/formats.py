@@ -65,7 +65,7 @@ def rendered(report: Report, form: str, text: Callable[[Report], str]) -> str:
 def write(report: Report, outputs: Sequence[Output], text: Callable[[Report], str]) -> None:
     """Write the report to every file, whole or not at all. Raises SpecError (PL012)."""
     for output in outputs:
-        _write(output.path, rendered(report, output.form, text))
+        write_text(output.path, rendered(report, output.form, text))
 
 
 def append_step_summary(report: Report) -> None:
@@ -83,7 +83,8 @@ def append_step_summary(report: Report) -> None:
         raise _unwritable(path, error) from None
 
 
-def _write(path: str, text: str) -> None:
+def write_text(path: str, text: str) -> None:
+    """Put the text into the file, whole or not at all. Raises SpecError (PL012)."""
     import tempfile
     from contextlib import suppress
 

@@ -203,7 +203,7 @@ def summary(report: Report) -> str:
     order: tuple[Verdict, ...] = ("proved", "refuted", "undecided", "vacuous", "error")
     parts = [f"{verdicts[verdict]} {verdict}" for verdict in order if verdicts[verdict]]
     libraries = sum(file.library for file in report.files)
-    text = f"{count(len(specs), 'spec')} in {count(len(report.files) - libraries, 'file')}"
+    text = f"{count(len(specs), 'spec')} in {count(sum(bool(file.specs) for file in report.files), 'file')}"
     text += f": {', '.join(parts)}" if parts else ""
     accepted = sum(spec.accepted for spec in specs)
     if accepted:
