@@ -8,5 +8,8 @@ NAMES = (
     "fmt",
     "prove",
     "explain",
+    "init",
+    "doctor",
+    "completion",
 )
 """In the order in which `placelogic --help` lists them. A module holds a click command of its own name."""

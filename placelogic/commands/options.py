@@ -32,7 +32,7 @@ class Sizes(click.ParamType):
             self.fail(str(error), param, ctx)
 
 
-files_argument = click.argument("files", metavar="FILE...", nargs=-1, required=True)
+files_argument = click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())
 at_option = click.option(
     "--at", type=Sizes(), default={}, metavar="dp=64,tp=8", help="Fix these sizes; others stay open."
 )

@@ -110,18 +110,23 @@ def load(named: str | None = None) -> Loaded:
     return Loaded(Config(**values), os.path.dirname(os.path.abspath(path)), path, origins)
 
 
+def configured(folder: str) -> str | None:
+    """The file in this very folder that configures placelogic. Raises SpecError where two do."""
+    own, project = os.path.join(folder, OWN), os.path.join(folder, PROJECT)
+    told = os.path.isfile(project) and "placelogic" in _text(project) and _table(project, _text(project))[0] is not None
+    if not os.path.isfile(own):
+        return project if told else None
+    if told:
+        message = f"`{OWN}` and `{PROJECT}` beside it both configure placelogic"
+        raise SpecError(Problem("PL037", message, whole(os.path.relpath(own)), "keep one of the two"))
+    return own
+
+
 def _search() -> str | None:
     here = os.getcwd()
     while True:
-        own, project = os.path.join(here, OWN), os.path.join(here, PROJECT)
-        told = os.path.isfile(project) and "placelogic" in _text(project) and _table(project, _text(project))[0]
-        if os.path.isfile(own):
-            if told:
-                message = f"`{OWN}` and `{PROJECT}` beside it both configure placelogic"
-                raise SpecError(Problem("PL037", message, whole(own), "keep one of the two"))
-            return os.path.relpath(own)
-        if told:
-            return os.path.relpath(project)
+        if found := configured(here):
+            return os.path.relpath(found)
         parent = os.path.dirname(here)
         if os.path.exists(os.path.join(here, ".git")) or parent == here:
             return None
