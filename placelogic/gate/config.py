@@ -72,7 +72,7 @@ class Loaded:
         """Every setting as a line of TOML, with where it comes from."""
         rows = [(_shown(one.name, getattr(self.config, one.name)), one.name) for one in fields(Config)]
         width = max(len(text) for text, _ in rows)
-        head = f"# root: {self.root}\n" + (f"# file: {self.path}\n" if self.path else "# file: none\n")
+        head = f"# root: {os.path.relpath(self.root)}\n" + (f"# file: {self.path}\n" if self.path else "# file: none\n")
         return head + "".join(f"{text:<{width}}  # {self.origin(name)}\n" for text, name in rows)
 
 
