@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from placelogic.commands.options import (
+    complete_file,
     format_option,
     jobs_option,
     output_option,
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Check the specs of a repository, under its policy.")
-@click.argument("files", metavar="[FILE]...", nargs=-1, type=click.Path())
+@click.argument("files", metavar="[FILE]...", nargs=-1, shell_complete=complete_file)
 @format_option
 @output_option
 @click.option("--config", metavar="FILE", help="The configuration; otherwise it is searched from here upwards.")

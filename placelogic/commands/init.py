@@ -7,9 +7,11 @@ import shlex
 
 import click
 
+from placelogic.commands.options import complete_file
+
 
 @click.command(short_help="Write a commented configuration and a first spec.")
-@click.argument("root", metavar="[FOLDER]", default=".", type=click.Path(file_okay=False))
+@click.argument("root", metavar="[FOLDER]", default=".", shell_complete=complete_file)
 @click.option("--specs", metavar="NAME", default="specs", help="The folder for specs, below FOLDER.")
 def init(root: str, specs: str) -> int:
     """Write `placelogic.toml` and `specs/training.place` into a repository: both commented, both working as

@@ -32,7 +32,14 @@ class Sizes(click.ParamType):
             self.fail(str(error), param, ctx)
 
 
-files_argument = click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())
+def complete_file(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[Any]:
+    """The shell completes file names. Not by a type for paths, which would look at them before we do."""
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(incomplete, type="file")]
+
+
+files_argument = click.argument("files", metavar="FILE...", nargs=-1, required=True, shell_complete=complete_file)
 at_option = click.option(
     "--at", type=Sizes(), default={}, metavar="dp=64,tp=8", help="Fix these sizes; others stay open."
 )
