@@ -36,7 +36,7 @@ def discover(loaded: Loaded, named: Sequence[str] = ()) -> tuple[Found, ...]:
     named, what lies in them. Files may be libraries, as the gate is about a repository, not about one file."""
     places = named or [_from_here(loaded.root, path) for path in loaded.config.paths]
     found = [one for one in find(places) if not _excluded(one.path, loaded)]
-    return tuple(replace(one, in_folder=True) for one in found)
+    return tuple(replace(one, path=os.path.normpath(one.path), in_folder=True) for one in found)
 
 
 def run(
