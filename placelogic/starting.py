@@ -42,24 +42,24 @@ SPEC = """\
 #
 # then change it line by line until it says what your code does.
 
-mesh dp, tp, pp         # the axes of your devices; without a size: every size. `tp = 8` fixes one
-let h, L, V             # sizes of the model; any positive whole number
-microbatches M          # gradient accumulation
+mesh dp, tp, pp  # the axes of your devices; without a size: every size. `tp = 8` fixes one
+let h, L, V      # sizes of the model; any positive whole number
+microbatches M   # gradient accumulation
 
 # Groups of parameters that are treated alike. What is told apart here can differ below.
-weights attn   {{ size 4*h*h*L, layers L }}
-weights mlp    {{ size 8*h*h*L, layers L }}
-weights norms  {{ size 2*h*L, layers L, kind vector }}
-weights embed  {{ size V*h, kind embedding, used on first and last of pp }}    # tied to the head
+weights attn {{ size 4*h*h*L, layers L }}
+weights mlp {{ size 8*h*h*L, layers L }}
+weights norms {{ size 2*h*L, layers L, kind vector }}
+weights embed {{ size V*h, kind embedding, used on first and last of pp }}  # tied to the head
 
 # Strategies, from the standard library. They say what lies where, and what splits the work.
 use zero1(dp) * sequence_parallel(tp) * pipeline(pp)
 clip global_norm
 
-# What your code does, one line per gradient reduction of your own. Delete a line, or write `by none`,
-# to see what placelogic says of a forgotten one.
-sync norms over tp by sum       # norms see a share of the sequence: their gradients add up
-sync embed over pp by sum       # both stages that use the embedding
+# What your code does: one line for each reduction that you rely on. Without a line the right one is
+# derived; write `by none` to see what placelogic says when it is forgotten.
+sync norms over tp by sum  # norms see a share of the sequence: their gradients add up
+sync embed over pp by sum  # both stages that use the embedding
 """
 
 

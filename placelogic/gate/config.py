@@ -151,7 +151,7 @@ def _table(path: str, text: str) -> tuple[dict[str, Any] | None, str]:
         form = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         at = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
-        line, column = (int(at[1]), int(at[2])) if at else (1, 1)
+        line, column = (int(at[1]), int(at[2])) if at else (text.rstrip("\n").count("\n") + 1, 1)
         said = str(error).split(" (at ")[0]
         message = f"this is not TOML: {said[:1].lower()}{said[1:]}"
         raise SpecError(Problem("PL035", message, Span(path, line, column, line, column + 1))) from None

@@ -62,7 +62,7 @@ def closing_lines(report: Report, look: Look) -> list[Line]:
     """Counts, what was not stated, where to read more, and what is outside the claim. Nothing when quiet."""
     if look.quiet:
         return []
-    lines: list[Line] = [(), ((summary(report), "good" if report.exit_code == 0 else "bad"),)]
+    lines: list[Line] = [(), *wrapped(summary(report), look, style="good" if report.exit_code == 0 else "bad")]
     decided = [spec for spec in report.specs if spec.verdict in ("proved", "refuted")]
     derived = [spec for spec in decided if spec.verdict == "proved" and not spec.obligations.stated]
     if derived:

@@ -97,7 +97,7 @@ def test_what_is_imported_counts(repository: Path) -> None:
     put(repository, a=IMPORTS)
     assert gate(repository).report.exit_code == 0
     assert gate(repository).cached == 3
-    other.write_text(LIBRARY.replace("batch over d", ""))
+    other.write_text(LIBRARY.replace("optimizer replicated", "optimizer materialized"))
     after = gate(repository)
     assert (after.report.exit_code, after.cached) == (1, 0), "also what is imported by what is imported"
     other.unlink()

@@ -19,7 +19,10 @@ from tests.gate.conftest import BAD, GOOD
 
 ROOT = Path(__file__).parents[2]
 CORPUS = ROOT / "tests" / "corpus"
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT)}
 
 
 def test_the_report_is_the_same(capsys: pytest.CaptureFixture[str]) -> None:
@@ -80,7 +83,7 @@ def test_the_current_folder_is_not_searched_for_modules(repository: Path) -> Non
     script = "import sys; sys.path.remove(''); from placelogic.cli import main; sys.exit(main(sys.argv[1:]))"
     done = subprocess.run(
         [sys.executable, "-c", script, "gate", "--jobs", "2", "--no-cache"],
-        capture_output=True, text=True, env=ENVIRONMENT, timeout=120,
+        capture_output=True, text=True, env=environment(), timeout=120,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -92,7 +95,7 @@ def test_an_interrupt_stops_cleanly(repository: Path) -> None:
         (repository / "specs" / f"s{number:03}.place").write_text(GOOD + f"# {number}\n")
     command = [sys.executable, "-m", "placelogic", "gate", "--jobs", "2"]
     process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, start_new_session=True
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(), start_new_session=True
     )
     kept = repository.parent / "cache"
     deadline = time.monotonic() + 60
@@ -101,7 +104,7 @@ def test_an_interrupt_stops_cleanly(repository: Path) -> None:
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does it: to the whole group
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err) == (130, "", "interrupted\n")
-    again = subprocess.run([*command, "-q"], capture_output=True, text=True, env=ENVIRONMENT, timeout=120)
+    again = subprocess.run([*command, "-q"], capture_output=True, text=True, env=environment(), timeout=120)
     assert (again.returncode, again.stdout, again.stderr) == (0, "", ""), "the cache is whole"
 
 
@@ -109,8 +112,8 @@ def test_two_runs_share_the_cache(repository: Path) -> None:
     for number in range(30):
         (repository / "specs" / f"s{number:03}.place").write_text((GOOD, BAD)[number % 2] + f"# {number}\n")
     command = [sys.executable, "-m", "placelogic", "gate", "--jobs", "1", "--format", "json"]
-    runs = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT) for _ in range(2)]
+    runs = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment()) for _ in range(2)]
     outputs = {run.communicate(timeout=180)[0] for run in runs}
-    outputs.add(subprocess.run(command, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT, timeout=120).stdout)
+    outputs.add(subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment(), timeout=120).stdout)
     assert len(outputs) == 1
     assert not list((repository.parent / "cache").rglob(".*")), "no half of a file is left"
