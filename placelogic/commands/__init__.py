@@ -4,6 +4,7 @@
 NAMES = (
     "check",
     "show",
+    "cost",
     "fmt",
     "prove",
     "explain",

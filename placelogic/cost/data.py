@@ -73,6 +73,7 @@ class Transient:
     unit: str | None
     group: str
     bytes: sympy.Expr
+    padded_bytes: sympy.Expr
     dtype: str
 
 
@@ -107,7 +108,9 @@ class Collective:
 
     @property
     def limit(self) -> sympy.Expr:
-        """The same for many members: (n - 1)/n is 1."""
+        """The same for many members: (n - 1)/n is 1 where n is the size of an axis."""
+        if self.members.is_number:
+            return self.sent
         return RINGS.get(self.operation, 1) * self.bytes * self.times
 
     @property
@@ -127,7 +130,7 @@ class Collective:
 
     def _volume(self, members: sympy.Expr, size: sympy.Expr) -> sympy.Expr:
         if self.operation in RINGS:
-            return RINGS[self.operation] * (members - 1) / members * size * self.times
+            return size * self.times * RINGS[self.operation] * ((members - 1) / members)
         if self.operation in ("broadcast", "send"):
             return size * self.times * sympy.Min(1, members - 1)
         return size * self.times
@@ -157,11 +160,12 @@ class Memory:
     @property
     def peak(self) -> sympy.Expr:
         """`held` and the largest transient."""
-        return self.cost.worst(lambda place: self.cost.held_on(place) + self.cost.transient_on(place))
+        return self.cost.worst(self.cost.peak_on)
 
     @property
     def peak_padded(self) -> sympy.Expr:
-        return self.cost.worst(lambda place: self.cost.padded_on(place) + self.cost.transient_on(place))
+        """`peak` with shards rounded up."""
+        return self.cost.worst(self.cost.padded_peak_on)
 
     @property
     def host(self) -> sympy.Expr:
@@ -270,12 +274,22 @@ class Cost:
     def padded_on(self, place: Place) -> sympy.Expr:
         return total(h.padded_bytes for h in self.held if h.place == place and not h.host)
 
-    def transient_on(self, place: Place, *, gradients: bool = True) -> sympy.Expr:
+    def transient_on(self, place: Place, *, gradients: bool = True, padded: bool = False) -> sympy.Expr:
         """The most that comes on top at one time: one unit, and what lies there until backward."""
+
+        def size(t: Transient) -> sympy.Expr:
+            return t.padded_bytes if padded else t.bytes
+
         mine = [t for t in self.transients if t.place == place and (gradients or t.kind != "whole gradient")]
-        kept = total(t.bytes for t in mine if t.unit is None)
+        kept = total(size(t) for t in mine if t.unit is None)
         units = dict.fromkeys(t.unit for t in mine if t.unit is not None)
-        return kept + largest([total(t.bytes for t in mine if t.unit == unit) for unit in units])
+        return kept + largest([total(size(t) for t in mine if t.unit == unit) for unit in units])
+
+    def peak_on(self, place: Place) -> sympy.Expr:
+        return self.held_on(place) + self.transient_on(place)
+
+    def padded_peak_on(self, place: Place) -> sympy.Expr:
+        return self.padded_on(place) + self.transient_on(place, padded=True)
 
     def sent_on(self, place: Place) -> sympy.Expr:
         return self._moved(place, lambda c: c.sent, host=False)

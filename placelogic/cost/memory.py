@@ -77,21 +77,23 @@ def _using(weights: Weights, sizes: Sizes, place: Place, options: Options) -> It
     compute = width(widths.compute)
     gathered = any(cut.letter == "S*" for cut in params.cuts)
     made = gathered or params.materialized is not None or params.host is not None or widths.compute != widths.params
-    if made and gathered and keeps(weights):
-        # All units stay gathered until their backward pass, on all devices or on groups of some.
-        whole = divided(weights, cut_axes(params, "S"), sizes, place)
-        yield Transient(place, "kept params", None, weights.name, whole * compute, widths.compute)
-    elif made:
-        if gathered and (group := resharded(weights, sizes)) is not None:
-            share = divided(weights, cut_axes(params, "S"), sizes, place) / group
-            yield Transient(place, "kept params", None, weights.name, share * compute, widths.compute)
+    if made and gathered and (keeps(weights) or resharded(weights, sizes) is not None):
+        # Until their backward pass all units stay whole, or cut over a group of its own size.
+        group = resharded(weights, sizes)
+        share = sympy.Integer(1) if group is None else 1 / group
+        kept = Layout(tuple(cut for cut in params.cuts if cut.letter == "S"))
+        whole, rounded = (f(weights, kept, sizes, place) * share * compute for f in (even, padded))
+        yield Transient(place, "kept params", None, weights.name, whole, rounded, widths.compute)
+    if made and not (gathered and keeps(weights)):
         at_once = elements * compute * (1 + options.ahead if gathered else 1)
-        yield Transient(place, "gathered params", unit, weights.name, at_once, widths.compute)
+        yield Transient(place, "gathered params", unit, weights.name, at_once, at_once, widths.compute)
     if weights.frozen:
         return
     narrowed = set(cut_axes(gradients)) - set(cut_axes(params, "S"))
-    if narrowed or gradients.materialized is not None or gradients.host is not None or widths.gradients != widths.compute:
-        yield Transient(place, "whole gradient", unit, weights.name, elements * compute, widths.compute)
+    moved = gradients.materialized is not None or gradients.host is not None or widths.gradients != widths.compute
+    if narrowed or moved:
+        whole = elements * compute
+        yield Transient(place, "whole gradient", unit, weights.name, whole, whole, widths.compute)
 
 
 def unit_of(weights: Weights, options: Options) -> str:

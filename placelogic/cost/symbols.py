@@ -100,23 +100,47 @@ def largest(candidates) -> sympy.Expr:
             continue
         kept = [other for other in kept if not covers(one, other)]
         kept.append(one)
-    return sympy.Max(*kept, evaluate=False) if len(kept) > 1 else (kept[0] if kept else sympy.Integer(0))
+    return sympy.Max(*kept) if len(kept) > 1 else (kept[0] if kept else sympy.Integer(0))
 
 
 def covers(a: sympy.Expr, b: sympy.Expr) -> bool:
-    """Whether a >= b is plain: every term of the difference is a positive number times positive things."""
-    difference = sympy.expand(a - b)
-    return all(
-        coefficient >= 0 and _positive(term) for term, coefficient in difference.as_coefficients_dict().items()
-    )
+    """Whether a >= b is plain for all sizes of at least 1: every term of the difference is a product of
+    things that are not negative. False says nothing."""
+    difference = a - b
+    return _all_positive(difference) or _all_positive(sympy.expand(difference))
+
+
+def _all_positive(expr: sympy.Expr) -> bool:
+    return all(_positive(term) for term in sympy.Add.make_args(expr))
 
 
 def _positive(term: sympy.Expr) -> bool:
-    """Products and powers of sizes and ceilings: never negative where sizes are at least 1."""
+    """Never negative where sizes are at least 1: products and powers of sizes, what is rounded up, n - 1."""
     if term.is_number:
         return bool(term >= 0)
     if term.is_Symbol:
         return True
-    if term.is_Mul or term.is_Pow:
-        return all(_positive(part) or (part.is_number and part.is_negative and term.is_Pow) for part in term.args)
-    return isinstance(term, sympy.ceiling) and _positive(term.args[0])
+    if term.is_Mul:
+        return all(map(_positive, term.args))
+    if term.is_Pow:
+        return _positive(term.base)
+    if isinstance(term, sympy.ceiling | sympy.floor):
+        return _positive(term.args[0])
+    if isinstance(term, sympy.Max):
+        return any(map(_positive, term.args))
+    if isinstance(term, sympy.Min):
+        return all(map(_positive, term.args))
+    if term.is_Add and len(term.args) == 2 and term.args[0] == -1:
+        return _at_least_one(term.args[1])
+    return term.is_Add and _all_positive(term)
+
+
+def _at_least_one(term: sympy.Expr) -> bool:
+    """Products of sizes and whole numbers, with positive exponents."""
+    if term.is_number:
+        return bool(term >= 1)
+    if term.is_Mul:
+        return all(map(_at_least_one, term.args))
+    if term.is_Pow:
+        return term.exp.is_Integer and bool(term.exp > 0) and _at_least_one(term.base)
+    return bool(term.is_Symbol)

@@ -173,6 +173,8 @@ class _Walk:
         within = members(self.weights, inner, self.sizes, self.place)
         if group is not None:
             count, within, label = group, group, f"{group} of {label}"
+        if self.sizes.known(count) == 1:
+            return  # nobody to talk to
         size = divided(self.weights, cut, self.sizes, self.place) * width(dtype)
         self.found.append(
             Collective(
