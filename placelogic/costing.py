@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -89,12 +89,37 @@ def _check_inter(axes: Sequence[str], options: Options, path: str) -> None:
             raise SpecError(Problem("PL200", f"there is no axis `{axis}`", whole(path), hint))
 
 
-def text_lines(path: str, costs: Sequence[Cost], per: str) -> Iterator[str]:
-    """The text report on the specs of a file."""
-    from placelogic.cost.text import lines
+def rendered(path: str, costs: Sequence[Cost], per: str, form: str, standalone: bool = False) -> str:
+    """The costs of the specs of a file as one text. Nothing where there are none."""
+    if not costs:
+        return ""
+    from placelogic import __version__
 
-    for index, one in enumerate(costs):
-        if index:
-            yield ""
-        yield f"{path}: {one.name}"
-        yield from lines(one, per)
+    match form:
+        case "text":
+            from placelogic.cost.text import lines
+
+            blocks = ["\n".join([f"{path}: {one.name}", *lines(one, per)]) for one in costs]
+            return "\n\n".join(blocks) + "\n"
+        case "json":
+            from placelogic.cost.json import render
+
+            return render([(path, one) for one in costs], __version__) + "\n"
+        case "latex":
+            from placelogic.cost import latex
+
+            return (latex.document if standalone else latex.fragment)(costs, per) + "\n"
+        case "markdown":
+            from placelogic.cost import markdown
+
+            return markdown.render(costs, per)
+        case "csv":
+            from placelogic.cost import csv
+
+            return csv.render(costs, per)
+        case "python":
+            from placelogic.cost import python
+
+            return python.render(costs, __version__)
+        case _:
+            raise ValueError(f"there is no format {form!r}")

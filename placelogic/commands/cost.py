@@ -8,6 +8,8 @@ import click
 
 from placelogic.commands.options import STDIN, STDIN_ARGUMENT, at_option, print_problems, stdin_bytes
 
+FORMS = ("text", "latex", "markdown", "json", "python", "csv")
+
 
 @click.command(short_help="Derive memory and traffic, as formulas and numbers.")
 @click.argument("file", metavar="FILE")
@@ -19,7 +21,8 @@ from placelogic.commands.options import STDIN, STDIN_ARGUMENT, at_option, print_
     default="rank",
     help="What a line is about: the worst device, each stage, each group of weights, each communication.",
 )
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Form of the report.")
+@click.option("--format", "form", type=click.Choice(FORMS), default="text", help="Form of the report.")
+@click.option("--standalone", is_flag=True, help="With --format latex: a document that compiles on its own.")
 @click.option(
     "--unit",
     type=click.Choice(["layer", "group"]),
@@ -29,7 +32,15 @@ from placelogic.commands.options import STDIN, STDIN_ARGUMENT, at_option, print_
 @click.option("--ahead", type=click.IntRange(0, 1000), default=0, help="Units gathered before they are needed.")
 @click.option("--inter", metavar="AXIS,...", default="", help="Axes that cross nodes: traffic is split by it.")
 def cost(
-    file: str, name: str | None, at: dict[str, int], per: str, form: str, unit: str, ahead: int, inter: str
+    file: str,
+    name: str | None,
+    at: dict[str, int],
+    per: str,
+    form: str,
+    standalone: bool,
+    unit: str,
+    ahead: int,
+    inter: str,
 ) -> int:
     """Derive what one device holds, its peak, and what it sends in a step, from the step program that is
     proved. FILE may be - for standard input.
@@ -39,27 +50,24 @@ def cost(
     placelogic cost llama.place --at dp=64,tp=8 --per stage
     placelogic cost llama.place --per collective --inter node
     placelogic cost llama.place --format json | jq '.specs[].memory.peak'
+    placelogic cost llama.place --format latex --standalone > llama.tex
 
     Exit codes: 0 derived, 2 any error.
     """
-    from placelogic import __version__
     from placelogic.checking import failed
     from placelogic.syntax.read import decode, read_source
 
+    if standalone and form != "latex":
+        raise click.UsageError("--standalone goes with --format latex")
     path, text = STDIN if file == STDIN_ARGUMENT else file, ""
     try:
         text = decode(stdin_bytes(), STDIN) if path == STDIN else read_source(path)
         from placelogic.cost import Options
-        from placelogic.costing import cost_text, text_lines
+        from placelogic.costing import cost_text, rendered
 
         axes = tuple(filter(None, (axis.strip() for axis in inter.split(","))))
         found = cost_text(text, path, name, at, Options(unit, ahead, axes))  # type: ignore[arg-type]
-        if form == "json":
-            from placelogic.cost.json import render
-
-            sys.stdout.write(render([(path, one) for one in found.costs], __version__) + "\n")
-        else:
-            sys.stdout.writelines(f"{line}\n" for line in text_lines(path, found.costs, per))
+        sys.stdout.write(rendered(path, found.costs, per, form, standalone))
     except Exception as error:
         print_problems(failed(path, text, error))
         return 2

@@ -181,7 +181,7 @@ class Memory:
     def _repr_latex_(self) -> str:
         from placelogic.cost.latex import inline
 
-        return inline("M", self.peak)
+        return inline("M", self.peak, self.cost.axes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +218,7 @@ class Traffic:
     def _repr_latex_(self) -> str:
         from placelogic.cost.latex import inline
 
-        return inline("T", self.sent)
+        return inline("T", self.sent, self.cost.axes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +227,7 @@ class Cost:
     or left out."""
 
     name: str
+    axes: Axes
     sizes: Sizes
     places: tuple[Place, ...]
     held: tuple[Held, ...]
@@ -318,7 +319,7 @@ class Cost:
     def _repr_latex_(self) -> str:
         from placelogic.cost.latex import inline
 
-        return inline("M", self.memory.peak)
+        return inline("M", self.memory.peak, self.axes)
 
 
 def _one_stage(place: Place, expr: sympy.Expr) -> sympy.Expr:

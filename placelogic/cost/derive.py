@@ -23,6 +23,7 @@ def derive(program: Program, options: Options = Options()) -> Cost:
     moved = (*traffic.collectives(program, sizes, places, options), *layers.boundaries(program, sizes, places, options))
     return Cost(
         name=program.name,
+        axes=program.mesh.axes,
         sizes=sizes,
         places=places,
         held=held,

@@ -64,8 +64,7 @@ def _rank(cost: Cost) -> tuple[Table, ...]:
     elif place is not None:
         title, memory = "memory of one device", tuple(_memory(cost, place))
     else:
-        title = "memory of one device, each line the largest over all stages (--per stage has shards rounded up)"
-        memory = tuple(_worst(cost))
+        title, memory = "memory of one device, each line the largest over all stages", tuple(_worst(cost))
     return (Table(title, ("",), memory), Table("traffic of one device and step", ("",), tuple(_traffic(cost))))
 
 
