@@ -18,21 +18,22 @@ __all__ = ["Report", "__version__", "check", "cost"]
 # Importing the package must stay free; what does the work is loaded when it is asked for.
 _HOMES = {
     "check": "placelogic.checking",
-    "cost": "placelogic.costing",
     "Report": "placelogic.report.diagnostic",
 }
 
 
 def __getattr__(name: str) -> object:
+    from importlib import import_module
+
+    if name == "cost":  # a package that can be called
+        return import_module("placelogic.cost")
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'placelogic' has no attribute {name!r}")
-    from importlib import import_module
-
     value = getattr(import_module(home), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOMES])
+    return sorted({*globals(), *_HOMES, "cost"})

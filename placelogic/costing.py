@@ -11,6 +11,7 @@ from placelogic.checking import TEXT, complete, findings_of, is_text
 from placelogic.files import whole
 from placelogic.problem import Problem, SpecError, closest
 from placelogic.report.diagnostic import FileReport, SpecReport
+from placelogic.source import NOWHERE
 
 if TYPE_CHECKING:
     from placelogic.cost import Cost, Options
@@ -46,14 +47,7 @@ def cost(
 
     path = TEXT if isinstance(source, str) and is_text(source) else os.fspath(source)
     text = str(source) if path == TEXT else read_source(path)
-    found = cost_text(text, path, spec, dict(at or {}), Options(unit, ahead, tuple(inter)))
-    problems = [finding for one in found.problems.specs for finding in one.findings]
-    if problems:
-        raise SpecError(*(Problem(f.code, f.message, f.span, f.help) for f in problems))
-    if len(found.costs) > 1:
-        names = ", ".join(f"`{one.name}`" for one in found.costs)
-        raise SpecError(Problem("PL014", "the file has several specs", whole(path), f"say which: {names}"))
-    return found.costs[0]
+    return _only(cost_text(text, path, spec, dict(at or {}), Options(unit, ahead, tuple(inter))), path)
 
 
 def cost_text(text: str, path: str, name: str | None, at: Mapping[str, int], options: Options) -> Costed:
@@ -123,3 +117,50 @@ def rendered(path: str, costs: Sequence[Cost], per: str, form: str, standalone: 
             return python.render(costs, __version__)
         case _:
             raise ValueError(f"there is no format {form!r}")
+
+
+def compared(first: str, second: str, at: Mapping[str, int], options: Options, form: str) -> str:
+    """Two specs side by side. Each is a path, or a path and the name of a spec with a colon between.
+    Raises SpecError."""
+    from placelogic.cost.compare import as_data, compare, lines
+
+    known: set[str] = {"microbatches"}
+    costs = [_one_of(which, at, options, known) for which in (first, second)]
+    for name in at:
+        if name not in known:
+            message = f"--at fixes `{name}`, which is no axis or size of either spec"
+            raise SpecError(Problem("PL221", message, NOWHERE, closest(name, known)))
+    found = compare(*costs)
+    if form == "json":
+        import json
+
+        return json.dumps(as_data(found), indent=2) + "\n"
+    return "\n".join(lines(found)).lstrip("\n") + "\n"
+
+
+def _one_of(which: str, at: Mapping[str, int], options: Options, known: set[str]) -> Cost:
+    """The cost of one side, at those of the sizes that it has; adds the names of its sizes to `known`."""
+    path, name = which, None
+    if not os.path.exists(which) and ":" in which:
+        path, _, name = which.rpartition(":")
+    found = _cost_of(path, name, {}, options)
+    known |= set(found.sizes.meanings)
+    fixed = {size: value for size, value in at.items() if size in found.sizes.meanings or size == "microbatches"}
+    return _cost_of(path, name, fixed, options) if fixed else found
+
+
+def _cost_of(path: str, name: str | None, at: Mapping[str, int], options: Options) -> Cost:
+    """Of one spec in a file. Raises SpecError."""
+    from placelogic.syntax.read import read_source
+
+    return _only(cost_text(read_source(path), path, name, at, options), path)
+
+
+def _only(found: Costed, path: str) -> Cost:
+    problems = [finding for one in found.problems.specs for finding in one.findings]
+    if problems:
+        raise SpecError(*(Problem(f.code, f.message, f.span, f.help) for f in problems))
+    if len(found.costs) > 1:
+        names = ", ".join(f"`{one.name}`" for one in found.costs)
+        raise SpecError(Problem("PL014", "the file has several specs", whole(path), f"say which: {names}"))
+    return found.costs[0]

@@ -5,6 +5,7 @@ NAMES = (
     "check",
     "show",
     "cost",
+    "compare",
     "fmt",
     "prove",
     "explain",

@@ -22,7 +22,23 @@ layers.py (saved activations and the traffic of layer operations, where a spec h
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType
+from typing import Any
+
 from placelogic.cost.data import Collective, Cost, Held, Options, Place, Transient
 from placelogic.cost.derive import derive
 
 __all__ = ["Collective", "Cost", "Held", "Options", "Place", "Transient", "derive"]
+
+
+class _Room(ModuleType):
+    """`placelogic.cost` is this package, and what people call: `placelogic.cost(spec)`."""
+
+    def __call__(self, *arguments: Any, **options: Any) -> Cost:
+        from placelogic.costing import cost
+
+        return cost(*arguments, **options)
+
+
+sys.modules[__name__].__class__ = _Room

@@ -42,6 +42,8 @@ class Sizes:
 
         for name in defined:
             meaning(name)
+        for name, axes in program.mesh.views:
+            meanings[name] = sympy.Mul(*map(meaning, axes))
         return cls(meanings, values)
 
     def read(self, expr: ex.Expr) -> sympy.Expr:
