@@ -5,6 +5,8 @@ NAMES = (
     "check",
     "gate",
     "show",
+    "cost",
+    "compare",
     "fmt",
     "prove",
     "explain",

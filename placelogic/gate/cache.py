@@ -49,7 +49,7 @@ def program(recheck: bool = False) -> str:
     from importlib.metadata import PackageNotFoundError, version
 
     digest = hashlib.sha256(f"{_FORM} {__version__} {sys.version_info[:2]}".encode())
-    for library in ("z3-solver", "lark", *(["cvc5"] if recheck else [])):
+    for library in ("z3-solver", "lark", "sympy", *(["cvc5"] if recheck else [])):
         try:
             digest.update(f" {library} {version(library)}".encode())
         except PackageNotFoundError:
