@@ -72,6 +72,7 @@ def _libraries() -> Iterator[Sign]:
         ("lark", "the parser"),
         ("click", "the command line"),
         ("rich", "colours on a terminal"),
+        ("sympy", "memory and traffic"),
         ("cvc5", "--recheck; pip install 'placelogic[recheck]'"),
     ):
         optional = library == "cvc5"

@@ -30,7 +30,11 @@ def doctor(form: str) -> int:
         found.append(sign)
         if form == "text":
             state = "" if sign.state == "info" else sign.state
-            line: Line = ((f"{sign.name:<22} ", "strong"), (f"{state:<8}", styles[sign.state]), (visible(sign.told), ""))
+            line: Line = (
+                (f"{sign.name:<22} ", "strong"),
+                (f"{state:<8}", styles[sign.state]),
+                (visible(sign.told), ""),
+            )
             printer.lines([line])
             sys.stdout.flush()
     code = 2 if any(sign.state == "bad" for sign in found) else 0

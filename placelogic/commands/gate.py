@@ -161,7 +161,9 @@ def _write_baseline(loaded: Loaded, report: Report, reason: str) -> int:
     click.echo(f"{baseline_path(loaded)}: {number} finding{'s' * (number != 1)} accepted", err=True)
     if loaded.config.baseline is None:
         click.echo(f'add `baseline = "{old.path}"` to the configuration, or give --baseline {old.path}', err=True)
-    left = [spec.name for spec in report.specs if spec.verdict in ("error", "undecided", "vacuous") and not spec.expected]
+    left = [
+        spec.name for spec in report.specs if spec.verdict in ("error", "undecided", "vacuous") and not spec.expected
+    ]
     if left:
         click.echo(f"cannot be accepted, and still fail: {', '.join(left)}", err=True)
     return 0
@@ -174,7 +176,9 @@ def _known_codes(loaded: Loaded) -> None:
 
     for code in loaded.config.fail_on:
         if code != WARNINGS and code not in known_codes():
-            raise click.UsageError(f"--fail-on: there is no code {code}; {closest(code, known_codes()) or 'see explain'}")
+            raise click.UsageError(
+                f"--fail-on: there is no code {code}; {closest(code, known_codes()) or 'see explain'}"
+            )
 
 
 def _text(path: str) -> str:

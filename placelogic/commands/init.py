@@ -31,7 +31,9 @@ def init(root: str, specs: str) -> int:
     except SpecError as error:
         raise click.ClickException(f"{error.problems[0].span.path}: {error.problems[0].message}") from None
     except OSError as error:
-        raise click.ClickException(f"cannot write `{error.filename}`: {(error.strerror or str(error)).lower()}") from None
+        raise click.ClickException(
+            f"cannot write `{error.filename}`: {(error.strerror or str(error)).lower()}"
+        ) from None
     for path in started.written:
         click.echo(f"wrote {os.path.normpath(path)}")
     for path in started.kept:

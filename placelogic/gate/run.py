@@ -128,7 +128,9 @@ def _nothing(loaded: Loaded) -> FileReport:
     path = loaded.path or "."
     told = ", ".join(f"`{one}`" for one in loaded.config.paths)
     message = f"there is nothing to check: no spec in {told}"
-    return failed(path, "", SpecError(Problem("PL015", message, whole(path), "look at `placelogic gate --config-show`")))
+    return failed(
+        path, "", SpecError(Problem("PL015", message, whole(path), "look at `placelogic gate --config-show`"))
+    )
 
 
 def _unknown_sizes(loaded: Loaded, files: Sequence[FileReport]) -> tuple[FileReport, ...]:

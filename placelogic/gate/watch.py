@@ -19,7 +19,11 @@ Stamp = dict[str, tuple[int, int] | None]
 
 
 def watch_files(
-    load: Callable[[], Loaded], loaded: Loaded, files: Sequence[str], run: Callable[[Loaded], int], seconds: float = SECONDS
+    load: Callable[[], Loaded],
+    loaded: Loaded,
+    files: Sequence[str],
+    run: Callable[[Loaded], int],
+    seconds: float = SECONDS,
 ) -> int:
     """Run, then again whenever a file, one it imports, the configuration or the baseline has changed. Ends with an
     interrupt only. A configuration that cannot be read is told, and waited for."""

@@ -6,9 +6,9 @@ from collections import Counter
 from io import StringIO
 
 from placelogic.report.blocks import Look, wrapped
-from placelogic.report.diagnostic import FileReport, Finding, Report, exit_code
+from placelogic.report.diagnostic import FileReport, Finding, Report
 from placelogic.report.layout import Line, Style, visible
-from placelogic.report.telling import accepted_by
+from placelogic.report.telling import accepted_by, as_expected
 from placelogic.report.terminal import Printer
 from placelogic.report.text import closing_lines, finding_lines
 
@@ -47,10 +47,9 @@ def _told(file: FileReport) -> list[Finding]:
     """Errors and warnings that nobody accepted, each once; not the errors that a spec expects."""
     found: list[Finding] = list(file.findings)
     for spec in file.specs:
-        fine = spec.expected and exit_code(spec) == 0
         for finding in spec.findings:
-            wanted = finding.severity == "error" and not fine or finding.severity == "warning"
-            if wanted and finding.accepted is None and finding not in found:
+            counts = finding.severity != "note" and finding.accepted is None and not as_expected(spec, finding)
+            if counts and finding not in found:
                 found.append(finding)
     return found
 
@@ -60,7 +59,9 @@ def _summary(file: FileReport) -> Line:
     warnings = sum(finding.severity == "warning" for finding in _told(file))
     counts: Counter[str] = Counter()
     for spec in file.specs:
-        more = ", accepted" if spec.accepted else {True: " as expected", False: " not as expected"}.get(spec.expected, "")
+        more = (
+            ", accepted" if spec.accepted else {True: " as expected", False: " not as expected"}.get(spec.expected, "")
+        )
         counts[spec.verdict + more] += 1
     parts = [f"{number} {verdict}" for verdict, number in counts.items()]
     parts += [f"{warnings} warning{'s' * (warnings > 1)}"] if warnings else []

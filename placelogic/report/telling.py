@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from placelogic.report.blocks import Look, counterexample_lines
-from placelogic.report.diagnostic import FileReport, Finding, Severity, SpecReport, exit_code
+from placelogic.report.diagnostic import (
+    NOT_REACHED,
+    NOTHING_STATED,
+    UNMET,
+    FileReport,
+    Finding,
+    Severity,
+    SpecReport,
+)
 from placelogic.report.fingerprint import fingerprints
 from placelogic.report.layout import plain
 
@@ -19,9 +27,14 @@ def telling(file: FileReport) -> Iterator[tuple[SpecReport | None, Finding, str]
     for spec, finding, fingerprint in fingerprints(file):
         if finding.code in QUIET_NOTES and not finding.denied:
             continue
-        if spec is not None and spec.expected and exit_code(spec) == 0 and finding.severity == "error":
-            continue
-        yield spec, finding, fingerprint
+        if spec is None or not as_expected(spec, finding):
+            yield spec, finding, fingerprint
+
+
+def as_expected(spec: SpecReport, finding: Finding) -> bool:
+    """Whether this is an error that the `expect` lines of the spec ask for: no fault, and nothing to mark."""
+    kept = finding.denied or finding.code in (UNMET, NOTHING_STATED, NOT_REACHED)
+    return bool(spec.expected) and finding.severity == "error" and not kept
 
 
 def level(finding: Finding) -> Severity:

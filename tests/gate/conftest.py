@@ -19,8 +19,15 @@ BAD = HEAD + "\nsync norm over tp by sum\n"
 BAD_LINE = HEAD.count("\n") + 2
 ALLOWED = HEAD + 'sync norm over tp by sum  # placelogic: allow GI02 reason="divided by tp later"\n'
 UNKNOWN = HEAD + "sync norm over tq by sum\n"
-LIBRARY = "strategy ours(d) {\n  batch over d\n  place * over d { params replicated, optimizer replicated, gradients replicated }\n}\n"
-IMPORTS = 'import "lib/ours.place"\nmesh dp\nlet P\nweights model { size P }\nuse ours(dp)\nsync model over dp by mean\n'
+LIBRARY = """\
+strategy ours(d) {
+  batch over d
+  place * over d { params replicated, optimizer replicated, gradients replicated }
+}
+"""
+IMPORTS = (
+    'import "lib/ours.place"\nmesh dp\nlet P\nweights model { size P }\nuse ours(dp)\nsync model over dp by mean\n'
+)
 EXPECTED = HEAD + "sync norm over tp by sum\nexpect refuted GI02 norm\n"
 VACUOUS = HEAD + "assume tp == 2, tp == 3\n"
 SEVERAL = HEAD + "spec right { sync norm over tp by mean }\n\nspec wrong {\n  sync norm over tp by sum\n}\n"

@@ -48,7 +48,8 @@ def test_every_setting_is_documented() -> None:
 
 def test_a_file_of_its_own(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (repository / "placelogic.toml").write_text(
-        '# ours\npaths = ["specs"]\n\nexclude = [\n  "drafts",\n]\nfail-on = ["SC07"]\ntimeout = 3\n[minimum-sizes]\ndp = 64\n'
+        '# ours\npaths = ["specs"]\n\nexclude = [\n  "drafts",\n]\nfail-on = ["SC07"]\ntimeout = 3\n'
+        "[minimum-sizes]\ndp = 64\n"
     )
     rows = shown(capsys)
     assert rows["paths"] == ('["specs"]', "placelogic.toml:2")
@@ -59,7 +60,9 @@ def test_a_file_of_its_own(repository: Path, capsys: pytest.CaptureFixture[str])
     assert rows["recheck"] == ("false", "default")
 
 
-def test_a_table_of_the_project(repository: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_of_the_project(
+    repository: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     (repository / "pyproject.toml").write_text(
         '[project]\nname = "x"\n[tool.other]\npaths = ["no"]\n[tool.placelogic]\npaths = ["specs"]\nrlimit = 7\n'
     )
@@ -106,7 +109,12 @@ def test_the_search_ends_at_the_root_of_the_repository(repository: Path, monkeyp
         ('paths = "specs"\n', "PL036", 1, "`paths` is a list of texts"),
         ('exclude = [""]\n', "PL036", 1, "`exclude` is a list of texts"),
         ("minimum-sizes = { dp = 0 }\n", "PL036", 1, "`minimum-sizes` is a table of names and positive whole numbers"),
-        ("minimum-sizes = { dp = true }\n", "PL036", 1, "`minimum-sizes` is a table of names and positive whole numbers"),
+        (
+            "minimum-sizes = { dp = true }\n",
+            "PL036",
+            1,
+            "`minimum-sizes` is a table of names and positive whole numbers",
+        ),
         ('budget = "80"\n', "PL036", 1, "`budget` is a size with a unit"),
         ("budget = 80\n", "PL036", 1, "`budget` is a text with a unit"),
         ('budget = "80 GiB\\nmesh dp"\n', "PL036", 1, "`budget` is a size with a unit"),
@@ -218,7 +226,10 @@ def test_a_budget_is_asked_of_every_spec(repository: Path, capsys: pytest.Captur
     spec.write_text(GOOD + "budget 80 GiB\n")
     with_line = gate(capsys)
     assert with_setting[0] == with_line[0]
-    codes = [[line.split(":")[0] for line in out.splitlines() if line.startswith("error[")] for _, out in (with_setting, with_line)]
+    codes = [
+        [line.split(":")[0] for line in out.splitlines() if line.startswith("error[")]
+        for _, out in (with_setting, with_line)
+    ]
     assert codes[0] == codes[1]
     if codes[0]:
         assert "--> placelogic.toml:1:" in with_setting[1]

@@ -85,7 +85,9 @@ def test_the_hooks_run_what_there_is() -> None:
         assert hook["language"] == "python"
     assert hooks["placelogic-gate"]["pass_filenames"] is False, "a library concerns every spec that imports it"
     files = re.compile(hooks["placelogic-gate"]["files"])
-    assert all(files.search(name) for name in ("a.place", "x/placelogic.toml", "pyproject.toml", "placelogic-baseline.json"))
+    assert all(
+        files.search(name) for name in ("a.place", "x/placelogic.toml", "pyproject.toml", "placelogic-baseline.json")
+    )
     assert not files.search("place.py")
 
 
@@ -161,7 +163,9 @@ def test_init_elsewhere(repository: Path, capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_doctor(repository: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(diagnosing, "_TORCH", "import json; print(json.dumps(dict(version='9', devices=['H', 'H'], distributed=False)))")
+    monkeypatch.setattr(
+        diagnosing, "_TORCH", "import json; print(json.dumps(dict(version='9', devices=['H', 'H'], distributed=False)))"
+    )
     assert main(["doctor", "--format", "json"]) == 0
     told = json.loads(capsys.readouterr().out)
     signs = {sign["name"]: (sign["state"], sign["told"]) for sign in told["signs"]}
@@ -177,12 +181,17 @@ def test_doctor(repository: Path, capsys: pytest.CaptureFixture[str], monkeypatc
 @pytest.mark.parametrize(
     ("program", "told"),
     [
-        ("import nothing_of_this_name as torch", "is broken: ModuleNotFoundError: No module named 'nothing_of_this_name'"),
+        (
+            "import nothing_of_this_name as torch",
+            "is broken: ModuleNotFoundError: No module named 'nothing_of_this_name'",
+        ),
         ("raise ModuleNotFoundError(\"No module named 'torch'\")", "not installed: only needed to run specs"),
         ("import os; os._exit(9)", "is broken: it ended without a word"),
     ],
 )
-def test_a_broken_torch_does_not_take_the_doctor_along(program: str, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_torch_does_not_take_the_doctor_along(
+    program: str, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(diagnosing, "_TORCH", program)
     assert diagnosing._torch() == diagnosing.Sign("torch", "missing", told)
 
@@ -207,9 +216,15 @@ def test_completion(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize(
     ("words", "wanted"),
-    [("placelogic g", {"gate"}), ("placelogic explain SC0", {f"SC0{n}" for n in range(1, 9)}), ("placelogic gate --no", {"--no-cache"})],
+    [
+        ("placelogic g", {"gate"}),
+        ("placelogic explain SC0", {f"SC0{n}" for n in range(1, 9)}),
+        ("placelogic gate --no", {"--no-cache"}),
+    ],
 )
-def test_what_is_completed(words: str, wanted: set[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_completed(
+    words: str, wanted: set[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COMP_WORDS", words)
     monkeypatch.setenv("COMP_CWORD", str(words.count(" ")))
     monkeypatch.setenv("_PLACELOGIC_COMPLETE", "bash_complete")
@@ -217,7 +232,9 @@ def test_what_is_completed(words: str, wanted: set[str], capsys: pytest.CaptureF
     assert {line.split(",")[1] for line in capsys.readouterr().out.splitlines()} == wanted
 
 
-@pytest.mark.skipif(subprocess.run(["bash", "-c", "complete -p >/dev/null"], check=False).returncode != 0, reason="needs bash")
+@pytest.mark.skipif(
+    subprocess.run(["bash", "-c", "complete -p >/dev/null"], check=False).returncode != 0, reason="needs bash"
+)
 def test_bash_takes_the_script(tmp_path: Path) -> None:
     script = 'eval "$(' + f'"{sys.executable}" -m placelogic completion bash)" && complete -p placelogic'
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, env=environment(), timeout=60)

@@ -51,7 +51,10 @@ def test_text(sample: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "specs/lib/ours.place: ok (a library)",
     ]
     assert "  GI02 specs/allowed.place:7: accepted by a comment in the file: divided by tp later\n" in out
-    assert f"error[GI02]: the gradient of `norm` counts every contribution tp times\n --> specs/bad one.place:{BAD_LINE}:1\n" in out
+    assert (
+        "error[GI02]: the gradient of `norm` counts every contribution tp times\n"
+        f" --> specs/bad one.place:{BAD_LINE}:1\n" in out
+    )
     assert (
         "9 specs in 8 files: 3 proved, 4 refuted, 1 vacuous, 1 error (1 accepted); "
         "1 spec with expectations, all met; 1 library without specs skipped\n"
@@ -76,9 +79,7 @@ def test_quiet_text(sample: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ("unknown.place vacuous.place bad one.place", 1),
     ],
 )
-def test_the_exit_code_is_that_of_check(
-    sample: Path, keep: str, code: int, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_exit_code_is_that_of_check(sample: Path, keep: str, code: int, capsys: pytest.CaptureFixture[str]) -> None:
     names = [f"specs/{name}.place" for name in re.findall(r"(\S[^.]*)\.place", keep)]
     assert run(capsys, *names)[0] == code
 
@@ -226,7 +227,9 @@ def test_check_writes_the_same_forms(repository: Path, capsys: pytest.CaptureFix
         assert Path("out").read_text() == capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("output", "said"), [("report.doc", "the form of `report.doc` is not clear"), ("sarif=", "names no file")])
+@pytest.mark.parametrize(
+    ("output", "said"), [("report.doc", "the form of `report.doc` is not clear"), ("sarif=", "names no file")]
+)
 def test_output_without_a_form(repository: Path, output: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path("a.place").write_text(BAD)
     assert main(["check", "a.place", "--output", output]) == 2

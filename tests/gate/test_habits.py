@@ -26,9 +26,7 @@ def environment(**more: str) -> dict[str, str]:
 
 
 def process(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*COMMAND, *arguments], capture_output=True, text=True, env=environment(**more), timeout=120
-    )
+    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, env=environment(**more), timeout=120)
 
 
 @pytest.mark.parametrize("form", ["text", "json", "sarif", "github", "junit"])
@@ -151,7 +149,9 @@ def test_watching(repository: Path) -> None:
     )
     assert running.stdout is not None and running.stderr is not None
     lines: list[str] = []
-    streams = [threading.Thread(target=lambda s=s: lines.extend(s), daemon=True) for s in (running.stdout, running.stderr)]
+    streams = [
+        threading.Thread(target=lambda s=s: lines.extend(s), daemon=True) for s in (running.stdout, running.stderr)
+    ]
     for stream in streams:
         stream.start()
 
@@ -176,7 +176,9 @@ def test_watching(repository: Path) -> None:
         running.wait(timeout=60)
 
 
-def test_standard_input_has_no_place_in_a_repository(repository: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_standard_input_has_no_place_in_a_repository(
+    repository: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO(GOOD))
     assert main(["gate", "-"]) == 2
     assert "error[PL001]: there is no such file" in capsys.readouterr().out

@@ -130,7 +130,10 @@ def test_every_cause_needs_one(repository: Path, capsys: pytest.CaptureFixture[s
 def test_one_line_of_several_specs(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
     put(repository, SEVERAL.replace("by sum", f"by sum # placelogic: allow GI02 {WHY}"))
     assert gate(capsys)[0] == 0
-    put(repository, HEAD + f"sync norm over tp by sum # placelogic: allow GI02 {WHY}\nspec a { '{' }\n{'}'}\nspec b { '{' }\n{'}'}\n")
+    put(
+        repository,
+        HEAD + f"sync norm over tp by sum # placelogic: allow GI02 {WHY}\nspec a {'{'}\n{'}'}\nspec b {'{'}\n{'}'}\n",
+    )
     code, out = gate(capsys)
     assert code == 0 and "2 refuted, accepted" in out
 
@@ -176,6 +179,16 @@ def test_denied_notes(repository: Path, capsys: pytest.CaptureFixture[str]) -> N
     lines.insert(int(line) - 1, f"# placelogic: allow NT04 {WHY}")
     put(repository, "\n".join(lines) + "\n")
     assert gate(capsys, "--fail-on", "NT04")[0] == 0
+
+
+def test_a_denied_warning_of_a_spec_that_is_as_expected(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    put(repository, BAD + "random norm over dp same\nexpect refuted GI02\n")
+    code, out = gate(capsys)
+    assert code == 0 and "warning[SC07]" in out
+    for form in ("text", "github"):
+        code, out = gate(capsys, "--fail-on", "SC07", "--format", form)
+        assert code == 1
+        assert "SC07" in out and "GI02" not in out
 
 
 # --- the baseline ------------------------------------------------------------------------------
