@@ -23,6 +23,7 @@ from placelogic.report.diagnostic import (
 )
 from placelogic.report.layout import Line, Style, visible, wrap
 from placelogic.report.snippet import snippet
+from placelogic.report.telling import as_expected
 from placelogic.report.terminal import Printer
 
 _TOLD_AT_THE_END = ("NT02",)
@@ -84,7 +85,8 @@ def _to_explain(report: Report) -> str | None:
     """The code to read about: the first error of the first spec that fails. Errors in the input say
     themselves what to do."""
     for spec in report.specs:
-        code = next((finding.code for finding in spec.findings if finding.severity == "error"), "")
+        errors = (finding for finding in spec.findings if finding.severity == "error" and finding.accepted is None)
+        code = next((finding.code for finding in errors if not as_expected(spec, finding)), "")
         if exit_code(spec) and code and not code.startswith("PL"):
             return code
     return None
