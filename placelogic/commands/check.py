@@ -84,4 +84,4 @@ def check(
         printer.lines(closing_lines(report, look))
     else:
         sys.stdout.write(rendered(report, form, render))
-    return write_outputs(report, files_to_write, render) or report.exit_code
+    return write_outputs(report, form, files_to_write, render) or report.exit_code

@@ -99,7 +99,7 @@ def _once(
 ) -> int:
     from placelogic.gate import run as gates
     from placelogic.gate.cache import folder_of_user
-    from placelogic.report.formats import append_step_summary, rendered
+    from placelogic.report.formats import rendered
     from placelogic.report.gate import closing_lines, file_lines, render
     from placelogic.report.terminal import Printer, Progress, terminal_width
     from placelogic.report.text import Look
@@ -132,10 +132,7 @@ def _once(
         printer.lines(closing_lines(report, look))
     else:
         sys.stdout.write(rendered(report, form, render))
-    code = write_outputs(report, to_write, render)
-    if form == "github":
-        append_step_summary(report)
-    return code or report.exit_code
+    return write_outputs(report, form, to_write, render) or report.exit_code
 
 
 def _old_baseline(loaded: Loaded) -> Any:

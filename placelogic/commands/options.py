@@ -74,18 +74,22 @@ def parse_outputs(texts: Iterable[str]) -> list[Output]:
         raise click.UsageError(str(error)) from None
 
 
-def write_outputs(report: Report, outputs: Sequence[Output], text: Callable[[Report], str]) -> int:
-    """Write the files; 2 where one cannot be written, which is said on standard error, else 0."""
-    from placelogic.checking import failed
+def write_outputs(report: Report, form: str, outputs: Sequence[Output], text: Callable[[Report], str]) -> int:
+    """Write the files, and for `github` the summary of the step. 2 where one cannot be written, which is said on
+    standard error, else 0."""
+    from placelogic.failing import failed
     from placelogic.problem import SpecError
-    from placelogic.report.formats import write
+    from placelogic.report.formats import append_step_summary, write
 
+    steps: list[Callable[[], None]] = [lambda output=output: write(report, output, text) for output in outputs]
+    if form == "github":
+        steps.append(lambda: append_step_summary(report))
     code = 0
-    for output in outputs:
+    for step in steps:
         try:
-            write(report, [output], text)
+            step()
         except SpecError as error:
-            print_problems(failed(output.path, "", error))
+            print_problems(failed(error.problems[0].span.path, "", error))
             code = 2
     return code
 

@@ -62,7 +62,7 @@ def run(
         progress(file.path)
     cache.close()
     if not any(not file.library for file in done):
-        done.append(_nothing(loaded))
+        done.append(_nothing(loaded, complete))
     policy = Policy(frozenset(config.fail_on), baseline, complete)
     files = policy.apply(done)
     if complete:
@@ -122,15 +122,13 @@ def _read(one: Found) -> Found:
         return replace(one, problem=error.problems[0])
 
 
-def _nothing(loaded: Loaded) -> FileReport:
+def _nothing(loaded: Loaded, complete: bool) -> FileReport:
     from placelogic.failing import failed
 
-    path = loaded.path or "."
-    told = ", ".join(f"`{one}`" for one in loaded.config.paths)
-    message = f"there is nothing to check: no spec in {told}"
-    return failed(
-        path, "", SpecError(Problem("PL015", message, whole(path), "look at `placelogic gate --config-show`"))
-    )
+    told = ", ".join(f"`{one}`" for one in loaded.config.paths) if complete else "what is named"
+    message = f"there is nothing to check: no spec in {told} that is not excluded"
+    problem = Problem("PL015", message, whole(loaded.path or "."), "look at `placelogic gate --config-show`")
+    return failed(problem.span.path, "", SpecError(problem))
 
 
 def _unknown_sizes(loaded: Loaded, files: Sequence[FileReport]) -> tuple[FileReport, ...]:

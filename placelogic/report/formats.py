@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from placelogic.compat import assert_never
@@ -62,10 +62,9 @@ def rendered(report: Report, form: str, text: Callable[[Report], str]) -> str:
             assert_never(form)  # type: ignore[arg-type]
 
 
-def write(report: Report, outputs: Sequence[Output], text: Callable[[Report], str]) -> None:
-    """Write the report to every file, whole or not at all. Raises SpecError (PL012)."""
-    for output in outputs:
-        write_text(output.path, rendered(report, output.form, text))
+def write(report: Report, output: Output, text: Callable[[Report], str]) -> None:
+    """Write the report to a file, whole or not at all. Raises SpecError (PL012)."""
+    write_text(output.path, rendered(report, output.form, text))
 
 
 def append_step_summary(report: Report) -> None:
