@@ -26,7 +26,7 @@ from placelogic.private import cache_home, private
 from placelogic.report.diagnostic import FileReport, Report
 from placelogic.report.json import as_dict
 from placelogic.report.load import file_report
-from placelogic.syntax.imports import content_of, imported
+from placelogic.syntax.imports import content_of, folder_of, imported
 from placelogic.syntax.read import decode, normalised
 
 MAX_ENTRIES = 20_000
@@ -102,7 +102,7 @@ class Cache:
         meanwhile, nobody knows which of the two was read."""
         if self.folder is None or found.data is None or not decided(report):
             return
-        if imported(found.data, os.path.dirname(os.path.realpath(found.path))) != imports:
+        if imported(found.data, folder_of(found.path)) != imports:
             return
         form = _form(report)
         entry = {
@@ -133,7 +133,7 @@ class Cache:
 
     def _key(self, found: Found) -> str:
         assert found.data is not None
-        folder = os.path.dirname(os.path.realpath(found.path))
+        folder = folder_of(found.path)
         known = (self.options, found.path, folder, str(found.in_folder), hashlib.sha256(found.data).hexdigest())
         return hashlib.sha256("\0".join(known).encode("utf-8", "surrogateescape")).hexdigest()[:40]
 

@@ -18,7 +18,7 @@ from placelogic.gate.policy import Policy
 from placelogic.parallel import reports, worthwhile
 from placelogic.problem import Problem, SpecError
 from placelogic.report.diagnostic import UNUSED, FileReport, Finding, Report
-from placelogic.syntax.imports import imported
+from placelogic.syntax.imports import folder_of, imported
 from placelogic.syntax.read import read_bytes
 
 
@@ -93,7 +93,7 @@ def _checked(found: Sequence[Found], settings: Settings, cache: Cache, jobs: int
     """In order. What is not in the cache is decided, by several processes where that pays."""
     known = [cache.find(one) for one in found]
     missing = [one for one, report in zip(found, known) if report is None]
-    imports = [imported(one.data or b"", os.path.dirname(os.path.realpath(one.path))) for one in missing]
+    imports = [imported(one.data or b"", folder_of(one.path)) for one in missing]
     decided = zip(missing, imports, _reports(missing, settings, worthwhile(len(missing), jobs)))
     for report in known:
         if report is None:

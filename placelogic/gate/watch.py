@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from placelogic.gate.config import OWN, PROJECT, Loaded
 from placelogic.gate.run import baseline_path, discover
 from placelogic.problem import SpecError
-from placelogic.syntax.imports import content_of, imported
+from placelogic.syntax.imports import content_of, folder_of, imported
 
 SECONDS = 0.3
 """Between two looks."""
@@ -50,7 +50,7 @@ def watched(loaded: Loaded, files: Sequence[str]) -> set[str]:
     found = {one.path for one in discover(loaded, files) if one.problem is None}
     for path in list(found):
         data = content_of(path)
-        found |= set(imported(data, os.path.dirname(os.path.realpath(path)))) if data else set()
+        found |= set(imported(data, folder_of(path))) if data else set()
     found.add(loaded.path or OWN)
     found |= {OWN, PROJECT, baseline_path(loaded)}
     return found

@@ -5,9 +5,16 @@ from __future__ import annotations
 import os
 import re
 
+from placelogic.syntax.read import normalised
+
 _IMPORT = re.compile(r'^[ \t]*import[ \t]*"([^"\n]*)"', re.MULTILINE)
 _MAX = 10_000
 """Files; far more than imports may be nested."""
+
+
+def folder_of(path: str) -> str:
+    """Where the imports of a spec start from: the folder of its name, also when that is a link to a file elsewhere."""
+    return os.path.realpath(os.path.dirname(path))
 
 
 def imported(data: bytes, folder: str) -> dict[str, bytes | None]:
@@ -19,7 +26,7 @@ def imported(data: bytes, folder: str) -> dict[str, bytes | None]:
     pending = [(data, folder)]
     while pending and len(found) < _MAX:
         content, here = pending.pop()
-        for name in _IMPORT.findall(content.decode("utf-8", "replace").replace("\r\n", "\n")):
+        for name in _IMPORT.findall(normalised(content.decode("utf-8", "replace"))):
             path = os.path.realpath(os.path.join(here, name))
             if path in found:
                 continue

@@ -98,7 +98,21 @@ def test_imports_with_windows_line_ends_are_seen(repository: Path) -> None:
     (repository / "specs" / "lib").mkdir()
     library = repository / "specs" / "lib" / "ours.place"
     library.write_bytes(LIBRARY.replace("\n", "\r\n").encode())
-    (repository / "specs" / "a.place").write_bytes(IMPORTS.replace("\n", "\r\n").encode())
+    (repository / "specs" / "a.place").write_bytes(b"\xef\xbb\xbf" + IMPORTS.replace("\n", "\r\n").encode())
+    assert main(["gate"]) == 0
+    library.write_text(LIBRARY.replace("optimizer replicated", "optimizer materialized"))
+    assert main(["gate"]) == 1
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links need rights there")
+def test_links_import_from_where_they_are(repository: Path) -> None:
+    elsewhere = repository.parent / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "real.place").write_text(IMPORTS.replace("lib/ours", "ours"))
+    (elsewhere / "ours.place").write_text(LIBRARY)
+    (repository / "specs" / "link.place").symlink_to(elsewhere / "real.place")
+    library = repository / "specs" / "ours.place"
+    library.write_text(LIBRARY)
     assert main(["gate"]) == 0
     library.write_text(LIBRARY.replace("optimizer replicated", "optimizer materialized"))
     assert main(["gate"]) == 1
