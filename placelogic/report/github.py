@@ -75,11 +75,13 @@ def _blocks(file: FileReport, root: Root) -> Iterator[str]:
             continue
         place = root.name(finding.span.path or file.path) + (f":{finding.span.line}" if finding.span.line else "")
         verb = "accepted" if finding.accepted is not None else finding.severity
-        yield f"### {verb} {finding.code}: {_cell(finding.message)}\n\n{_cell(place)}"
+        head, _, rest = story(spec, finding, len(file.specs) > 1).partition("\n")
+        block = f"### {verb} {finding.code}: {_cell(head)}\n\n{_cell(place)}\n"
         if finding.accepted is not None:
-            yield f"\n{_cell(accepted_by(finding))}\n"
-        else:
-            yield _fenced(story(spec, finding, len(file.specs) > 1))
+            block += f"\n{_cell(accepted_by(finding))}\n"
+        elif rest:
+            block += _fenced(rest)
+        yield block
 
 
 def _fenced(text: str) -> str:
