@@ -5,6 +5,7 @@ NAMES = (
     "check",
     "show",
     "fmt",
+    "combine",
     "prove",
     "explain",
 )

@@ -1,0 +1,163 @@
+"""The answer: sound, costly, unsound, or a combination that cannot even be written down."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from placelogic.checking import Settings, check_text, complete
+from placelogic.combine.compose import PATH, Composition, compose
+from placelogic.combine.conditions import Condition, conditions
+from placelogic.combine.traffic import Passes, passes
+from placelogic.compat import assert_never
+from placelogic.problem import SpecError
+from placelogic.program.expr import show
+from placelogic.program.program import Program
+from placelogic.report.diagnostic import FileReport, SpecReport
+
+Answer = Literal["sound", "costly", "unsound", "meaningless", "undecided"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Over `axis` the step of `weights` makes these passes; with `count` micro-batches that is `factor` times
+    as much as with one. `shards`: gradients are kept cut over this axis, which is what asks for it."""
+
+    axis: str
+    weights: tuple[str, ...]
+    passes: Passes
+    count: str
+    factor: str
+    shards: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Combination:
+    """`answer`: *sound* and *costly* are proved; *costly* where one strategy works by micro-batches and another
+    moves more with every one of them. *meaningless*: the strategies contradict each other in what they say of
+    one axis, or say what is not modelled, so that there is no spec to decide. `alone`: costs that each strategy
+    has without the others. `together`: the answer where the strategies share their first axis; None if asked
+    for that, or where there is no axis to share."""
+
+    composition: Composition
+    answer: Answer
+    report: FileReport
+    conditions: tuple[Condition, ...] = ()
+    costs: tuple[Cost, ...] = ()
+    staged: str | None = None
+    together: Combination | None = None
+
+    @property
+    def spec(self) -> SpecReport:
+        return self.report.specs[0]
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """What is wrong, each once."""
+        errors = (finding.code for finding in self.spec.findings if finding.severity == "error")
+        return tuple(dict.fromkeys(errors))
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """`words`: names of strategies, or calls. `more`: statements to add. `at`: sizes to fix."""
+
+    words: tuple[str, ...]
+    same_axis: bool = False
+    imports: tuple[str, ...] = ()
+    more: tuple[str, ...] = ()
+    at: Mapping[str, int] = field(default_factory=dict)
+
+
+def answer(question: Question, *, full: bool = True) -> Combination:
+    """Whether these strategies can be combined. `full`: also with what it rests on, and what becomes of it on
+    one axis. Raises SpecError for words that name no strategy."""
+    composition = compose(question.words, question.same_axis, question.imports, question.more)
+    decided = _decided(composition, question)
+    if not full:
+        return decided
+    held: tuple[Condition, ...] = ()
+    program = _program(composition, question)
+    if program is not None and decided.spec.verdict == "proved":
+        held = conditions(composition, program, lambda text: _check(text, question).specs[0])
+    together = None
+    if not question.same_axis and _can_share(question):
+        shared = compose(question.words, True, question.imports, question.more)
+        if shared.text != composition.text:
+            together = _decided(shared, question)
+    return Combination(
+        composition, decided.answer, decided.report, held, decided.costs, decided.staged, together
+    )
+
+
+def _can_share(question: Question) -> bool:
+    """Where axes are named, they are the ones that are asked about."""
+    return len(question.words) > 1 and not any("(" in word for word in question.words)
+
+
+def _decided(composition: Composition, question: Question) -> Combination:
+    report = _check(composition.text, question)
+    program = _program(composition, question)
+    proved = report.specs[0].verdict == "proved" and program is not None
+    costs = _costs(program) if proved and program is not None else ()
+    staged = program.stages.axis if program is not None and program.stages is not None else None
+    return Combination(composition, _answer(report, bool(costs and staged)), report, (), costs, staged)
+
+
+def _answer(report: FileReport, costly: bool) -> Answer:
+    verdict = report.specs[0].verdict
+    match verdict:
+        case "proved":
+            return "costly" if costly else "sound"
+        case "refuted":
+            return "unsound"
+        case "error":
+            return "meaningless"
+        case "undecided" | "vacuous":
+            return "undecided"
+        case _:
+            assert_never(verdict)
+
+
+def _check(text: str, question: Question) -> FileReport:
+    return check_text(text, PATH, Settings(question.at, fixes=None))
+
+
+def _program(composition: Composition, question: Question) -> Program | None:
+    from placelogic.elaborate import elaborate_file
+    from placelogic.syntax.parse import parse
+
+    try:
+        (spec,) = elaborate_file(parse(composition.text, PATH), question.at)
+        return complete(spec)
+    except (SpecError, ValueError):
+        return None
+
+
+def _costs(program: Program) -> tuple[Cost, ...]:
+    """What a step moves more with every micro-batch, per axis."""
+    count = show(program.work.microbatches)
+    if count == "1":
+        return ()
+    found: dict[tuple[str, Passes, bool], list[str]] = {}
+    for axis in program.mesh.axes:
+        for group in program.weights:
+            moved = passes(program, group, axis)
+            if moved is not None and moved.each:
+                cut = group.gradients.cut(axis) is not None
+                found.setdefault((axis, moved, cut), []).append(group.name)
+    return tuple(
+        Cost(axis, tuple(names), moved, count, moved.times(count), cut) for (axis, moved, cut), names in found.items()
+    )
+
+
+def summary(combinations: Sequence[Combination]) -> Mapping[Answer, int]:
+    """How many of each answer."""
+    counts: dict[Answer, int] = {}
+    for one in combinations:
+        counts[one.answer] = counts.get(one.answer, 0) + 1
+    return counts
+
+
+__all__ = ["PATH", "Answer", "Combination", "Condition", "Cost", "Question", "answer", "summary"]
