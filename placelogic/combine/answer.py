@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from placelogic.checking import Settings, check_text, complete
@@ -12,7 +12,7 @@ from placelogic.combine.conditions import Condition, conditions
 from placelogic.combine.traffic import Passes, passes
 from placelogic.compat import assert_never
 from placelogic.problem import SpecError
-from placelogic.program.expr import show
+from placelogic.program.expr import show, substitute
 from placelogic.program.program import Program
 from placelogic.report.diagnostic import FileReport, SpecReport
 
@@ -35,9 +35,9 @@ class Cost:
 @dataclass(frozen=True, slots=True)
 class Combination:
     """`answer`: *sound* and *costly* are proved; *costly* where one strategy works by micro-batches and another
-    moves more with every one of them. *meaningless*: the strategies contradict each other in what they say of
-    one axis, or say what is not modelled, so that there is no spec to decide. `alone`: costs that each strategy
-    has without the others. `together`: the answer where the strategies share their first axis; None if asked
+    moves more with every one of them; `staged` is the axis of the former. *meaningless*: the strategies contradict each other in what they say of
+    one axis, or say what is not modelled, so that there is no spec to decide. `overridden`: strategies of which
+    no cut is left, because others say more specifically where everything lies. `together`: the answer where the strategies share their first axis; None if asked
     for that, or where there is no axis to share."""
 
     composition: Composition
@@ -46,6 +46,7 @@ class Combination:
     conditions: tuple[Condition, ...] = ()
     costs: tuple[Cost, ...] = ()
     staged: str | None = None
+    overridden: tuple[str, ...] = ()
     together: Combination | None = None
 
     @property
@@ -86,9 +87,7 @@ def answer(question: Question, *, full: bool = True) -> Combination:
         shared = compose(question.words, True, question.imports, question.more)
         if shared.text != composition.text:
             together = _decided(shared, question)
-    return Combination(
-        composition, decided.answer, decided.report, held, decided.costs, decided.staged, together
-    )
+    return replace(decided, conditions=held, together=together)
 
 
 def _can_share(question: Question) -> bool:
@@ -102,7 +101,37 @@ def _decided(composition: Composition, question: Question) -> Combination:
     proved = report.specs[0].verdict == "proved" and program is not None
     costs = _costs(program) if proved and program is not None else ()
     staged = program.stages.axis if program is not None and program.stages is not None else None
-    return Combination(composition, _answer(report, bool(costs and staged)), report, (), costs, staged)
+    left = _overridden(composition, question, program) if proved and program is not None else ()
+    return Combination(composition, _answer(report, bool(costs and staged)), report, (), costs, staged, left)
+
+
+def _overridden(composition: Composition, question: Question, program: Program) -> tuple[str, ...]:
+    """The strategies that cut something alone, and of whose cuts nothing is left."""
+    kept = _cuts(program)
+    found = []
+    for part in composition.parts:
+        alone = _program(compose((part.call,), False, question.imports), question)
+        mine = _cuts(alone) if alone is not None else set()
+        if mine and not mine & kept:
+            found.append(part.name)
+    return tuple(found)
+
+
+def _cuts(program: Program) -> set[tuple[str, str, str, str, str | None]]:
+    layouts = {
+        (group.name, state): layout
+        for group in program.weights
+        for state, layout in (
+            ("params", group.params), ("optimizer", group.optimizer_state),
+            ("gradients", group.gradients), ("activations", group.activations),
+        )
+    }  # fmt: skip
+    return {
+        (name, state, axis, cut.letter, cut.dim)
+        for (name, state), layout in layouts.items()
+        for cut in layout.cuts
+        for axis in cut.axes
+    }
 
 
 def _answer(report: FileReport, costly: bool) -> Answer:
@@ -137,7 +166,8 @@ def _program(composition: Composition, question: Question) -> Program | None:
 
 def _costs(program: Program) -> tuple[Cost, ...]:
     """What a step moves more with every micro-batch, per axis."""
-    count = show(program.work.microbatches)
+    values = {let.name: let.value for let in program.lets if let.value is not None}
+    count = show(substitute(program.work.microbatches, values))
     if count == "1":
         return ()
     found: dict[tuple[str, Passes, bool], list[str]] = {}

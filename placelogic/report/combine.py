@@ -37,6 +37,8 @@ def combination_lines(one: Combination, look: Look) -> list[Line]:
     for finding in one.spec.findings:
         if finding.severity != "note" and one.spec.verdict != "proved":
             lines += [(), *finding_lines(one.report, finding, look), ()]
+    for name in one.overridden:
+        lines += _block(overridden_text(name), look, "  note: ")
     for cost in one.costs:
         lines += _block(cost_text(one, cost), look, "  costs: " if one.staged else "  note: ")
     if one.conditions:
@@ -58,11 +60,17 @@ def brief(one: Combination) -> str:
     wrong = next((finding for finding in one.spec.findings if finding.severity == "error"), None)
     if one.spec.verdict == "proved":
         costs = ", ".join(dict.fromkeys(f"{cost.factor} times over {cost.axis}" for cost in one.costs)) if one.staged else ""
-        return f"{word}{f': {costs}' if costs else ''}"
+        left = "; ".join(map(overridden_text, one.overridden))
+        return f"{word}{f': {costs}' if costs else ''}{f'; {left}' if left else ''}"
     if one.answer == "meaningless":
         word = "no meaning"
     # There is no excerpt here that a line number could lead to.
     return f"{word}: {wrong.code}, {_LINE.sub('', wrong.message)}" if wrong is not None else word
+
+
+def overridden_text(name: str) -> str:
+    """A combination in which one strategy has no effect on where anything lies."""
+    return f"nothing of {name} is left: the others say more specifically where everything lies"
 
 
 def cost_text(one: Combination, cost: Cost) -> str:
@@ -109,6 +117,7 @@ def combination_dict(one: Combination) -> dict[str, Any]:
             }
             for cost in one.costs
         ],
+        "overridden": list(one.overridden),
         "conditions": [
             {"text": c.text, "broken_by": c.broken, "code": c.code, "at": c.at, "finding": c.fault} for c in one.conditions
         ],

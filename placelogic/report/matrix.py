@@ -48,7 +48,7 @@ def matrix_lines(combinations: Sequence[Combination], look: Look) -> list[Line]:
     lines.append(((" " * (room + 5) + " ".join(f"{number + 1:<2}" for number in range(len(names) - 1)), ""),))
     lines += [(), ((_LEGEND, ""),), ()]
     for one in combinations:
-        if one.answer != "sound":
+        if one.answer != "sound" or one.overridden:
             room = None if look.width is None else max(look.width - 4, 20)
             first, *rest = wrap(f"{one.composition.name}: {brief(one)}", room)
             lines += [((first, ""),), *((("    " + part, ""),) for part in rest)]
@@ -89,11 +89,13 @@ def cell(one: Combination) -> str:
         return f"costly, {', '.join(dict.fromkeys(cost.factor for cost in one.costs))}"
     if one.answer == "meaningless":
         return f"no meaning, {one.codes[0]}"
+    if one.overridden:
+        return f"{one.answer}, without {' and '.join(one.overridden)}"
     return f"{one.answer}, {' '.join(one.codes)}" if one.codes else one.answer
 
 
 def _told(combinations: Iterable[Combination]) -> str:
-    lines = [f"- `{one.composition.name}`: {brief(one)}" for one in combinations if one.answer != "sound"]
+    lines = [f"- `{one.composition.name}`: {brief(one)}" for one in combinations if one.answer != "sound" or one.overridden]
     return "\n".join(lines) + "\n" if lines else ""
 
 
