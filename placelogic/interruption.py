@@ -15,21 +15,29 @@ class Interrupted(BaseException):
 class Token:
     """Says to whoever works under it that it is to stop."""
 
-    __slots__ = ("_event",)
+    __slots__ = ("_event", "_lock", "_running")
 
     def __init__(self) -> None:
         self._event = threading.Event()
+        self._lock = threading.Lock()
+        self._running = False
 
     def cancel(self) -> None:
-        """Stop what works under this token, also inside a query to the solver, if there is one."""
+        """Stop what works under this token, also inside a query to the solver."""
         self._event.set()
         from placelogic.prove.solver import interrupt
 
-        interrupt()
+        with self._lock:  # so that the query is one of this run, and not of the next
+            if self._running:
+                interrupt()
 
     @property
     def cancelled(self) -> bool:
         return self._event.is_set()
+
+    def _runs(self, running: bool) -> None:
+        with self._lock:
+            self._running = running
 
 
 _current: ContextVar[Token | None] = ContextVar("token", default=None)
@@ -37,12 +45,14 @@ _current: ContextVar[Token | None] = ContextVar("token", default=None)
 
 @contextmanager
 def under(token: Token) -> Iterator[None]:
-    """Everything inside stops when the token is cancelled."""
+    """Everything inside stops when the token is cancelled. One run at a time asks the solver."""
     before = _current.set(token)
+    token._runs(True)
     try:
         checkpoint()
         yield
     finally:
+        token._runs(False)
         _current.reset(before)
 
 

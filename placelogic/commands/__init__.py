@@ -8,5 +8,6 @@ NAMES = (
     "combine",
     "prove",
     "explain",
+    "lsp",
 )
 """In the order in which `placelogic --help` lists them. A module holds a click command of its own name."""
