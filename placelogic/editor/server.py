@@ -20,6 +20,7 @@ from placelogic.editor import convert
 from placelogic.editor.complete import choices
 from placelogic.editor.define import definition, file_of, references
 from placelogic.editor.hover import hover
+from placelogic.editor.memory import Memory
 from placelogic.editor.names import at
 from placelogic.editor.rename import CannotRename, renamable, rename
 from placelogic.editor.runs import Runs
@@ -40,6 +41,7 @@ class _Open:
 
     text: Text
     version: int | None
+    memory: Memory
     report: FileReport | None = None
     fixed: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -63,7 +65,8 @@ class PlacementServer(LanguageServer):
         document = self.workspace.get_text_document(uri)
         before = self.open.get(uri)
         text = Text(_path(uri), document.source, before.text if before is not None else None)
-        self.begin(uri, _Open(text, document.version))
+        memory = before.memory if before is not None else Memory()
+        self.begin(uri, _Open(text, document.version, memory))
         if before is not None:
             before.fixed.set()
 
@@ -76,7 +79,7 @@ class PlacementServer(LanguageServer):
 
     async def _check(self, uri: str, now: _Open) -> None:
         try:
-            report = await self._run(uri, now, lambda: _checked(now.text))
+            report = await self._run(uri, now, lambda: _checked(now))
             if report is None:
                 return
             now.report = report
@@ -127,10 +130,11 @@ def _path(uri: str) -> str:
     return os.path.realpath(path) if path else uri.rpartition(":")[2].replace("/", "_") or "untitled"
 
 
-def _checked(text: Text) -> FileReport:
+def _checked(now: _Open) -> FileReport:
     from placelogic.checking import Settings, check_text
 
-    return check_text(text.text, text.path, Settings(fixes=None), library=True)
+    settings = Settings(fixes=None, evidence=now.memory)  # type: ignore[arg-type]  # it proves, and gathers nothing
+    return check_text(now.text.text, now.text.path, settings, library=True)
 
 
 def _fixed(report: FileReport) -> FileReport:
@@ -165,7 +169,7 @@ def _documents(ls: PlacementServer) -> None:
     async def saved(ls: PlacementServer, params: types.DidSaveTextDocumentParams) -> None:
         for uri, one in list(ls.open.items()):  # another file may import it
             if uri != params.text_document.uri:
-                ls.begin(uri, _Open(one.text, one.version))
+                ls.begin(uri, _Open(Text(one.text.path, one.text.text), one.version, one.memory))
 
     @ls.feature(types.TEXT_DOCUMENT_DID_CLOSE)
     async def closed(ls: PlacementServer, params: types.DidCloseTextDocumentParams) -> None:
@@ -231,6 +235,8 @@ def _changes(ls: PlacementServer) -> None:
             return []  # the diagnostics say why
         if new == text.text:
             return []
+        if "\r\n" in ls.workspace.get_text_document(params.text_document.uri).source:
+            new = new.replace("\n", "\r\n")
         end = Span(text.path, 1, 1, len(text.lines), len(text.lines[-1]) + 1)
         return [types.TextEdit(ls.units.range(text.lines, end), new)]
 
