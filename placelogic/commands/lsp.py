@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 
@@ -14,6 +16,7 @@ def lsp() -> int:
     placelogic lsp
     """
     import logging
+    import os
 
     try:
         from placelogic.editor.server import server
@@ -21,6 +24,10 @@ def lsp() -> int:
         if error.name not in ("pygls", "lsprotocol"):
             raise
         raise click.ClickException("the language server needs pygls: pip install 'placelogic[lsp]'") from None
-    logging.basicConfig(level=logging.ERROR)  # standard error: the other streams are the protocol's
-    server().start_io()
+    logging.basicConfig(level=logging.ERROR)
+    sys.stdout.flush()
+    # Standard output is the protocol's alone: what anything else prints goes to standard error.
+    with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as out:
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+        server().start_io(stdout=out)
     return 0

@@ -111,11 +111,12 @@ def _more(finding: Finding) -> Iterator[str]:
     example = finding.counterexample
     if example is not None and not finding.consequence:
         sizes = {**example.mesh, **example.quantities}
-        large = ", ".join(f"{name} = {size}" for name, size in sizes.items() if size > 1)
-        yield f"smallest counterexample: {large + ' (everything else 1)' if large else 'one device'}"
+        told = [f"{name} = {size}" for name, size in sizes.items() if size != 1]
+        rest = " (everything else 1)" if len(told) < len(sizes) else ""
+        yield f"smallest counterexample: {', '.join(told) + rest if told else 'every size 1'}"
         for row in example.devices[:4]:
-            device = ", ".join(f"{axis}={at}" for axis, at in row.device.items() if example.mesh.get(axis, 1) > 1)
-            yield f"  {device or 'the device'} applies {row.applies}; a single device {row.single}"
+            device = " ".join(f"{axis}={at}" for axis, at in row.device.items() if example.mesh.get(axis, 2) > 1)
+            yield f"  {device or 'every device'} applies {row.applies}, a single device {row.single}"
     if finding.consequence:
         yield "a consequence of another finding"
     elif finding.help and not finding.fix:
