@@ -25,6 +25,8 @@ HOMES = {
     "click": ("cli.py", "commands"),
     "numpy": ("cost", "replay"),
     "pygls": ("editor",),
+    "lsprotocol": ("editor",),
+    "pygments": ("editor",),
 }
 """Library -> the only folders or files of the package that may import it."""
 
@@ -40,6 +42,8 @@ APART = {
         "placelogic.report",
     ),
     "report": ("placelogic.syntax", "placelogic.elaborate", "placelogic.prove", "placelogic.simulate"),
+    "combine": ("placelogic.prove", "placelogic.simulate"),
+    "editor": ("placelogic.prove", "placelogic.simulate", "placelogic.commands"),
     "elaborate": ("placelogic.prove", "placelogic.simulate", "placelogic.cost", "placelogic.replay"),
 }
 """Folder -> what nothing in it may import."""

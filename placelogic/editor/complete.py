@@ -55,8 +55,8 @@ def choices(text: Text, line: int, column: int) -> tuple[Choice, ...]:
     if here is None:
         return ()
     found = [*(_names(here, text) if here.name else ()), *_words(here)]
-    typed = here.typed.lower()
-    return tuple(dict.fromkeys(choice for choice in found if choice.text.lower().startswith(typed)))
+    fits = dict.fromkeys(choice for choice in found if choice.text.lower().startswith(here.typed.lower()))
+    return tuple(sorted(fits, key=lambda choice: not choice.text.startswith(here.typed)))
 
 
 def _words(here: Cursor) -> Iterator[Choice]:

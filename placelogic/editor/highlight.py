@@ -46,7 +46,7 @@ OPERATOR = r"==|!=|<=|>=|[-+*/%<>=]"
 DEFINES = ("strategy", "model", "spec", "weights")
 STATES = ("params", "optimizer", "gradients", "activations")
 PLACED = r"\bplace\b(?=[^{#\n]*=[ \t]*\()"
-TUPLE_END = r"\)(?=[ \t]*(?:#|\}|,|\n|$))"
+TUPLE_END = r"\)(?=[ \t]*(?:#|\}|\n|$))"
 LETTER = r"(?:S\*|[RSMO](?![A-Za-z0-9_]))"
 
 

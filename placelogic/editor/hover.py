@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 from placelogic.editor.complete import axes, signature, sizes
 from placelogic.editor.define import source
-from placelogic.editor.names import Occurrence, at, words
+from placelogic.editor.names import Occurrence, at
 from placelogic.editor.text import Text
-from placelogic.problem import SpecError
 from placelogic.program.catalog import SCHEDULES, STATES
 from placelogic.program.expr import show
 from placelogic.program.program import Layout, Program, Weights
@@ -32,12 +31,7 @@ def hover(text: Text, line: int, column: int) -> tuple[str, Span] | None:
     if found is not None:
         told = _name(text, found)
         return (told, found.span) if told else None
-    readable = text.readable
-    try:
-        every = words(readable.text, readable.path)
-    except SpecError:
-        return None
-    word = next((w for w in every if w.span.line == line and w.span.column <= column < w.span.end_column), None)
+    word = next((w for w in text.words if w.span.line == line and w.span.column <= column < w.span.end_column), None)
     if word is None:
         return None
     told = _word(word.text)
@@ -147,12 +141,12 @@ def _weights(program: Program, name: str) -> str:
     size = show(group.size) if group.size is not None else "?"
     frozen = ", frozen" if group.frozen else ""
     parts = [f"**weights {name}** in `{program.name}`: kind {group.kind}, {size} elements{frozen}"]
-    rows = ["| state | mode | axes | elements on a device |", "|---|---|---|---|"]
+    rows = ["| state | placed | elements on a device |", "|---|---|---|"]
     for state in STATES:
         if group.frozen and state in ("optimizer", "gradients"):
             continue
         layout = _layout(group, state)
-        rows.append(f"| {state} | {_mode(layout)} | {_over(program, layout)} | {_elements(program, group, state)} |")
+        rows.append(f"| {state} | {_placed(program, layout)} | {_elements(program, group, state)} |")
     parts.append("\n".join(rows))
     if group.uses is not None:
         ends = [end for end, used in (("first", group.uses.first), ("last", group.uses.last)) if used]
@@ -170,16 +164,15 @@ def _statements(file: ast.File) -> tuple[ast.Statement, ...]:
     return first.body if isinstance(first, ast.SpecDef) else file.statements
 
 
-def _mode(layout: Layout) -> str:
-    letters = list(dict.fromkeys(cut.letter + (f"({cut.dim})" if cut.dim else "") for cut in layout.cuts)) or ["R"]
+def _placed(program: Program, layout: Layout) -> str:
+    """`S* over dp, S(out) over tp`; R where nothing is cut."""
     if layout.materialized is not None:
-        letters = ["M"]
-    text = " ".join(letters).replace("*", "\\*")
-    return f"O({text})" if layout.host is not None else text
-
-
-def _over(program: Program, layout: Layout) -> str:
-    return ", ".join(program.mesh.label(cut.axes) for cut in layout.cuts)
+        return "M"
+    cuts = [
+        f"{cut.letter}{f'({cut.dim})' if cut.dim else ''} over {program.mesh.label(cut.axes)}" for cut in layout.cuts
+    ]
+    text = ", ".join(cuts).replace("*", "\\*") or "R"
+    return f"O: {text}" if layout.host is not None else text
 
 
 def _elements(program: Program, group: Weights, state: str) -> str:

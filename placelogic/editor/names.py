@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Literal
@@ -54,8 +55,11 @@ def words(text: str, path: str) -> tuple[Word, ...]:
 
 def occurrences(file: ast.File, tokens: Sequence[Word]) -> tuple[Occurrence, ...]:
     """Every name of the file that somebody chose, in the order of the text."""
-    found = dict.fromkeys(_Reader(file, tokens).read())
-    return tuple(sorted(found, key=lambda one: (one.span.line, one.span.column)))
+    found: dict[Span, Occurrence] = {}
+    for one in _Reader(file, tokens).read():  # a declaration may hold its name as an expression too
+        if one.span not in found or one.declares:
+            found[one.span] = one
+    return tuple(sorted(found.values(), key=lambda one: (one.span.line, one.span.column)))
 
 
 def at(found: Sequence[Occurrence], line: int, column: int) -> Occurrence | None:
@@ -73,6 +77,7 @@ class _Reader:
     def __init__(self, file: ast.File, tokens: Sequence[Word]) -> None:
         self.file = file
         self.tokens = tokens
+        self.starts = [(word.span.line, word.span.column) for word in tokens]
         self.definitions = {s.name: s for s in file.statements if isinstance(s, ast.StrategyDef | ast.ModelDef)}
         outer = tuple(s for s in file.statements if not isinstance(s, Holder))
         self.outside = {name for _, name in declared(outer)} | set(_mentioned(outer))
@@ -90,10 +95,9 @@ class _Reader:
     # --- one place ---
 
     def within(self, span: Span) -> list[Word]:
-        start, end = (span.line, span.column), (span.end_line, span.end_column)
-        return [
-            w for w in self.tokens if start <= (w.span.line, w.span.column) and (w.span.end_line, w.span.end_column) <= end
-        ]
+        start = bisect_left(self.starts, (span.line, span.column))
+        end = bisect_left(self.starts, (span.end_line, span.end_column))
+        return list(self.tokens[start:end])
 
     def owner(self, space: Space, name: str) -> Span | None:
         holder = self.holder

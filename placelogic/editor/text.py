@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from placelogic.editor.names import Occurrence, occurrences, words
+from placelogic.editor.names import Occurrence, Word, occurrences, words
 from placelogic.problem import SpecError
 from placelogic.syntax.parse import normalised, parse
 
@@ -60,10 +60,16 @@ class Text:
         return self._last if self._last is not None else Text(self.path, "")
 
     @cached_property
+    def words(self) -> tuple[Word, ...]:
+        """Every token, of the readable text."""
+        text = self.readable
+        return words(text.text, text.path) if text.file is not None else ()
+
+    @cached_property
     def names(self) -> tuple[Occurrence, ...]:
         """Every name, of the readable text."""
-        text = self.readable
-        return occurrences(text.file, words(text.text, text.path)) if text.file is not None else ()
+        file = self.readable.file
+        return occurrences(file, self.words) if file is not None else ()
 
     @cached_property
     def scope(self) -> Scope:

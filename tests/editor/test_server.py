@@ -139,7 +139,7 @@ async def test_questions(tmp_path: Path) -> None:
         await editor.checked(1)
         hover = await editor.text_document_hover_async(types.HoverParams(document, types.Position(4, 9)))
         assert hover.contents.value.startswith("**weights norm** in `q`: kind vector, 2*h elements\n")
-        assert "| optimizer | S | dp | `(2*h)/dp` |" in hover.contents.value
+        assert "| optimizer | S over dp | `(2*h)/dp` |" in hover.contents.value
         assert hover.range == types.Range(types.Position(4, 8), types.Position(4, 12))
         listed = await editor.text_document_completion_async(types.CompletionParams(document, types.Position(7, 12)))
         assert [item.label for item in listed.items] == ["over"]
