@@ -43,7 +43,7 @@ APART = {
     ),
     "report": ("placelogic.syntax", "placelogic.elaborate", "placelogic.prove", "placelogic.simulate"),
     "combine": ("placelogic.prove", "placelogic.simulate"),
-    "editor": ("placelogic.prove", "placelogic.simulate", "placelogic.commands"),
+    "editor": ("placelogic.simulate", "placelogic.commands"),
     "elaborate": ("placelogic.prove", "placelogic.simulate", "placelogic.cost", "placelogic.replay"),
 }
 """Folder -> what nothing in it may import."""

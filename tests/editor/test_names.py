@@ -203,7 +203,7 @@ def test_hover_of_weights() -> None:
     shown = told(HOVERED, "attn")
     assert "| params | S\\* over dp, S over tp | `(4*h*h*L)/(dp*tp)`, and a unit while used |" in shown
     assert "| optimizer | O: S over dp, S over tp | 0; `(4*h*h*L)/(dp*tp)` on the host |" in shown
-    assert "The step (derived):\n\n```place\nstep attn {\n" in shown
+    assert "The step (derived):\n\n```place\nstep attn, norm {\n" in shown
     assert "    reduce over dp by mean\n" in shown
 
 
