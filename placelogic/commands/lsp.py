@@ -19,7 +19,7 @@ def lsp() -> int:
     import os
 
     try:
-        from placelogic.editor.server import server
+        from placelogic.editor.features import server
     except ModuleNotFoundError as error:
         if error.name not in ("pygls", "lsprotocol"):
             raise

@@ -1,6 +1,6 @@
-"""The language in an editor. `server` speaks the protocol and is the only module that knows pygls; the others
-answer its questions about one text: `names`, `complete`, `hover`, `define`, `rename`, `actions`. `lexer` is for Pygments.
+"""The language in an editor.
 
-    diagnostics    runs.py checks in a thread; what was typed meanwhile ends the run
-    places         positions.py: lines and columns of a Span, and positions of the protocol
+`server`, `features` and `convert` speak the protocol, and only they know pygls and lsprotocol. `text` is one text as an
+editor holds it; `names`, `complete`, `hover`, `define` and `rename` answer questions about it. `runs` checks in a thread,
+`memory` keeps what was proved a moment ago. `highlight` and `lexer` are for colours.
 """

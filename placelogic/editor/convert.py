@@ -165,3 +165,28 @@ def completion(choices: Sequence[Choice]) -> types.CompletionList:
         for i, c in enumerate(choices)
     ]
     return types.CompletionList(is_incomplete=False, items=items)
+
+
+def lenses(report: FileReport, text: Text, units: Units) -> list[types.CodeLens]:
+    """The verdict on each spec, above its first line."""
+    from placelogic.syntax import ast
+
+    file = text.readable.file
+    blocks = {s.name: s.span for s in file.statements if isinstance(s, ast.SpecDef)} if file is not None else {}
+    found = []
+    for spec in report.specs:
+        span = blocks.get(spec.name) or next((s.span for s in file.statements), None) if file is not None else None
+        if span is not None:
+            start = units.range(text.lines, span).start
+            found.append(types.CodeLens(types.Range(start, start), types.Command(title=_verdict(spec), command="")))
+    return found
+
+
+def _verdict(spec: SpecReport) -> str:
+    counts = spec.obligations
+    expected = {True: ", as expected", False: ", not as expected", None: ""}[spec.expected]
+    if spec.verdict == "proved":
+        sizes = f" for every {', '.join(spec.open_sizes)}" if spec.open_sizes else " at the sizes given"
+        stated = f"{counts.stated} stated" if counts.stated else "none stated"
+        return f"proved{expected}{sizes} ({counts.proved} obligations, {stated})"
+    return f"{spec.verdict}{expected}"

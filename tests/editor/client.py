@@ -17,7 +17,7 @@ from pygls.lsp.client import LanguageClient
 
 from placelogic.editor.server import VERDICTS
 
-WAIT = 60.0
+WAIT = 45.0
 """Seconds until the server is taken for dead."""
 
 
@@ -26,7 +26,7 @@ class Client(LanguageClient):
 
     def __init__(self) -> None:
         super().__init__("tests", "1")
-        self.diagnostics: asyncio.Queue[types.PublishDiagnosticsParams] = asyncio.Queue()
+        self.diagnostics: asyncio.Queue[Any] = asyncio.Queue()
         self.verdicts: asyncio.Queue[Any] = asyncio.Queue()
         self.versions: dict[str, int] = {}
         self.told: list[int | None] = []
@@ -35,6 +35,10 @@ class Client(LanguageClient):
         def published(params: types.PublishDiagnosticsParams) -> None:
             self.told.append(params.version)
             self.diagnostics.put_nowait(params)
+
+        @self.feature(types.WINDOW_SHOW_MESSAGE)
+        def said(params: types.ShowMessageParams) -> None:
+            self.diagnostics.put_nowait(params)  # the server tells of its own errors so
 
         @self.feature(VERDICTS)
         def verdicts(params: Any) -> None:
@@ -66,6 +70,7 @@ class Client(LanguageClient):
         """The diagnostics and verdicts of this version; those of older ones are passed over."""
         while True:
             found = await asyncio.wait_for(self.diagnostics.get(), WAIT)
+            assert not isinstance(found, types.ShowMessageParams), found.message
             if found.version == version:
                 break
         while True:
@@ -81,7 +86,11 @@ async def client(encodings: list[str] | None = None) -> AsyncIterator[Client]:
     await found.start_io(sys.executable, "-m", "placelogic", "lsp")
     general = types.GeneralClientCapabilities(position_encodings=encodings) if encodings else None
     await asyncio.wait_for(
-        found.initialize_async(types.InitializeParams(capabilities=types.ClientCapabilities(general=general))), WAIT
+        found.initialize_async(types.InitializeParams(
+                capabilities=types.ClientCapabilities(general=general), initialization_options={"verdicts": True}
+            )
+        ),
+        WAIT,
     )
     found.initialized(types.InitializedParams())
     try:

@@ -226,3 +226,30 @@ async def test_libraries_and_what_imports_them(tmp_path: Path) -> None:
         editor.text_document_did_close(types.DidCloseTextDocumentParams(types.TextDocumentIdentifier(uri(spec))))
         told = await asyncio.wait_for(editor.diagnostics.get(), 60)
         assert (told.uri, list(told.diagnostics)) == (uri(spec), [])
+
+
+@conversation
+async def test_verdicts_stand_above_their_specs() -> None:
+    name = "file:///t/lens.place"
+    shared = "let P\nweights w { size P }\n"
+    text = shared + "spec a {\n  mesh d\n  use zero1(d)\n}\nspec b {\n  mesh d = 2\n  use zero1(d)\n  sync w over d by none\n}\n"
+    async with client() as editor:
+        editor.opens(name, text)
+        await editor.checked(1)
+        found = await editor.text_document_code_lens_async(types.CodeLensParams(types.TextDocumentIdentifier(name)))
+        assert [(lens.range.start.line, lens.command.title) for lens in found] == [
+            (2, "proved for every d (4 obligations, none stated)"),
+            (6, "refuted"),
+        ]
+
+
+def test_without_pygls_it_says_what_to_install(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    from placelogic.cli import main
+
+    for name in [module for module in sys.modules if module.startswith(("placelogic.editor.features", "lsprotocol"))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "lsprotocol", None)
+    assert main(["lsp"]) == 2
+    assert "the language server needs pygls: pip install 'placelogic[lsp]'" in capsys.readouterr().err
