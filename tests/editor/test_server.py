@@ -221,7 +221,7 @@ async def test_libraries_and_what_imports_them(tmp_path: Path) -> None:
         assert {name: len(changes) for name, changes in edit.changes.items()} == {uri(library): 1, uri(spec): 1}
         library.write_text("strategy halves(d) { batch over e }\n")
         editor.text_document_did_save(types.DidSaveTextDocumentParams(types.TextDocumentIdentifier(uri(library))))
-        found, verdicts = await editor.checked(1)
+        _, verdicts = await editor.checked(1)
         assert verdicts == {"main": "error"}
         editor.text_document_did_close(types.DidCloseTextDocumentParams(types.TextDocumentIdentifier(uri(spec))))
         told = await asyncio.wait_for(editor.diagnostics.get(), 60)
