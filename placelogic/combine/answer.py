@@ -2,40 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from placelogic.checking import Settings, check_text, complete
 from placelogic.combine.compose import PATH, Composition, compose
 from placelogic.combine.conditions import Condition, conditions
-from placelogic.combine.traffic import Passes, passes
 from placelogic.compat import assert_never
 from placelogic.problem import SpecError
-from placelogic.program.expr import show, substitute
 from placelogic.program.program import Program
 from placelogic.report.diagnostic import FileReport, SpecReport
+
+if TYPE_CHECKING:
+    from placelogic.cost.repeated import Repeated
 
 Answer = Literal["sound", "costly", "unsound", "meaningless", "undecided"]
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
-    """Over `axis` the step of `weights` makes these passes; with `count` micro-batches that is `factor` times
-    as much as with one. `shards`: gradients are kept cut over this axis, which is what asks for it."""
-
-    axis: str
-    weights: tuple[str, ...]
-    passes: Passes
-    count: str
-    factor: str
-    shards: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Combination:
     """`answer`: *sound* and *costly* are proved; *costly* where one strategy works by micro-batches and another
-    moves more with every one of them; `staged` is the axis of the former. *meaningless*: the strategies contradict each other in what they say of
+    moves more with every one of them; `staged` is the axis of the former, and
+    `uncosted` says why costs are not known, where they are not. *meaningless*: the strategies contradict each other in what they say of
     one axis, or say what is not modelled, so that there is no spec to decide. `overridden`: strategies of which
     no cut is left, because others say more specifically where everything lies. `together`: the answer where the strategies share their first axis; None if asked
     for that, or where there is no axis to share."""
@@ -44,7 +33,8 @@ class Combination:
     answer: Answer
     report: FileReport
     conditions: tuple[Condition, ...] = ()
-    costs: tuple[Cost, ...] = ()
+    costs: tuple[Repeated, ...] = ()
+    uncosted: str | None = None
     staged: str | None = None
     overridden: tuple[str, ...] = ()
     together: Combination | None = None
@@ -99,10 +89,18 @@ def _decided(composition: Composition, question: Question) -> Combination:
     report = _check(composition.text, question)
     program = _program(composition, question)
     proved = report.specs[0].verdict == "proved" and program is not None
-    costs = _costs(program) if proved and program is not None else ()
+    costs: tuple[Repeated, ...] = ()
+    uncosted = None
+    if proved and program is not None:
+        from placelogic.cost.repeated import repeated
+
+        try:
+            costs = repeated(program)
+        except SpecError as error:
+            uncosted = error.problems[0].message
     staged = program.stages.axis if program is not None and program.stages is not None else None
     left = _overridden(composition, question, program) if proved and program is not None else ()
-    return Combination(composition, _answer(report, bool(costs and staged)), report, (), costs, staged, left)
+    return Combination(composition, _answer(report, bool(costs and staged)), report, (), costs, uncosted, staged, left)
 
 
 def _overridden(composition: Composition, question: Question, program: Program) -> tuple[str, ...]:
@@ -162,32 +160,3 @@ def _program(composition: Composition, question: Question) -> Program | None:
         return complete(spec)
     except (SpecError, ValueError):
         return None
-
-
-def _costs(program: Program) -> tuple[Cost, ...]:
-    """What a step moves more with every micro-batch, per axis."""
-    values = {let.name: let.value for let in program.lets if let.value is not None}
-    count = show(substitute(program.work.microbatches, values))
-    if count == "1":
-        return ()
-    found: dict[tuple[str, Passes, bool], list[str]] = {}
-    for axis in program.mesh.axes:
-        for group in program.weights:
-            moved = passes(program, group, axis)
-            if moved is not None and moved.each:
-                cut = group.gradients.cut(axis) is not None
-                found.setdefault((axis, moved, cut), []).append(group.name)
-    return tuple(
-        Cost(axis, tuple(names), moved, count, moved.times(count), cut) for (axis, moved, cut), names in found.items()
-    )
-
-
-def summary(combinations: Sequence[Combination]) -> Mapping[Answer, int]:
-    """How many of each answer."""
-    counts: dict[Answer, int] = {}
-    for one in combinations:
-        counts[one.answer] = counts.get(one.answer, 0) + 1
-    return counts
-
-
-__all__ = ["PATH", "Answer", "Combination", "Condition", "Cost", "Question", "answer", "summary"]

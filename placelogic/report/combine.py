@@ -14,7 +14,8 @@ from placelogic.report.layout import Line, Style, wrap
 from placelogic.report.text import Look, finding_lines
 
 if TYPE_CHECKING:
-    from placelogic.combine.answer import Combination, Cost
+    from placelogic.combine.answer import Combination
+    from placelogic.cost.repeated import Repeated
 
 SCHEMA = "placelogic/combine/1"
 
@@ -41,6 +42,8 @@ def combination_lines(one: Combination, look: Look) -> list[Line]:
         lines += _block(overridden_text(name), look, "  note: ")
     for cost in one.costs:
         lines += _block(cost_text(one, cost), look, "  costs: " if one.staged else "  note: ")
+    if one.uncosted:
+        lines += _block(f"what it costs is not known: {one.uncosted}", look, "  note: ")
     if one.conditions:
         lines.append((("  provided that", "strong"),))
         for condition in one.conditions:
@@ -59,7 +62,7 @@ def brief(one: Combination) -> str:
     word = _SAYS[one.answer][0]
     wrong = next((finding for finding in one.spec.findings if finding.severity == "error"), None)
     if one.spec.verdict == "proved":
-        costs = ", ".join(dict.fromkeys(f"{cost.factor} times over {cost.axis}" for cost in one.costs)) if one.staged else ""
+        costs = ", ".join(dict.fromkeys(f"{cost.factor} times over {cost.label}" for cost in one.costs)) if one.staged else ""
         left = "; ".join(map(overridden_text, one.overridden))
         return f"{word}{f': {costs}' if costs else ''}{f'; {left}' if left else ''}"
     if one.answer == "meaningless":
@@ -73,20 +76,24 @@ def overridden_text(name: str) -> str:
     return f"nothing of {name} is left: the others say more specifically where everything lies"
 
 
-def cost_text(one: Combination, cost: Cost) -> str:
-    """What is moved more, and why."""
-    each, once = cost.passes.each, cost.passes.once
-    what = f"{_times(each)} in every micro-batch" + (f" and {_times(once)} after the last" if once else "")
-    names = ", ".join(f"`{name}`" for name in cost.weights)
-    text = f"{names} move over {cost.axis} {what}: {cost.factor} times the traffic of a step with one micro-batch"
-    if one.staged:
-        why = "gradients are kept cut between micro-batches" if cost.shards else "it is needed in every micro-batch"
-        return f"{text}; {why}, and the stages over {one.staged} need micro-batches"
-    return f"{text}; with one micro-batch it costs nothing more"
+def cost_text(one: Combination, cost: Repeated) -> str:
+    """What is sent more, how often, and why."""
+    messages = [f"{sent.operation} of {sent.what} {_times(sent.times)}" for sent in cost.sent]
+    again = [sent for sent in cost.sent if sent.times != "1"]
+    text = (
+        f"over {cost.label}, {', '.join(f'`{name}`' for name in cost.weights)}: {'; '.join(messages)}. That is "
+        f"{cost.factor} times the traffic of a step with one micro-batch"
+    )
+    if one.staged is None:
+        return f"{text}; with one micro-batch it costs nothing more"
+    text += f", and the stages over {one.staged} need micro-batches"
+    if all(sent.operation == "reduce-scatter" for sent in again):
+        return f"{text}. Kept whole, the gradients would be reduced once, and take {cost.label} times the room"
+    return text
 
 
-def _times(count: int) -> str:
-    return {1: "once", 2: "twice"}.get(count, f"{count} times")
+def _times(times: str) -> str:
+    return {"1": "once", "2": "twice"}.get(times, f"{times} times")
 
 
 def _block(text: str, look: Look, lead: str) -> list[Line]:
@@ -109,14 +116,15 @@ def combination_dict(one: Combination) -> dict[str, Any]:
         "spec": report["files"][0]["specs"][0],
         "costs": [
             {
-                "axis": cost.axis,
+                "axes": list(cost.axes),
                 "weights": list(cost.weights),
-                "passes": {"once": cost.passes.once, "each_microbatch": cost.passes.each},
+                "sent": [{"operation": m.operation, "what": m.what, "times": m.times} for m in cost.sent],
                 "factor": cost.factor,
                 "needs_microbatches": one.staged is not None,
             }
             for cost in one.costs
         ],
+        "costs_unknown": one.uncosted,
         "overridden": list(one.overridden),
         "conditions": [
             {"text": c.text, "broken_by": c.broken, "code": c.code, "at": c.at, "finding": c.fault} for c in one.conditions

@@ -107,7 +107,7 @@ def test_answers(words: tuple[str, ...], said: str, factor: str | None) -> None:
 def test_micro_batches_of_one_cost_nothing_more() -> None:
     assert decided("zero2", "pipeline", at={"M": 1}).answer == "sound"
     (cost,) = decided("zero2", "pipeline", at={"M": 8}).costs
-    assert cost.factor == "(8 + 1)/2"
+    assert cost.factor == "9/2"
 
 
 def test_statements_can_be_added() -> None:
@@ -153,8 +153,12 @@ def test_costly_in_words(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["combine", "zero2", "pipeline"]) == 0
     out, err = capsys.readouterr()
     assert err == ""
-    assert out.startswith("zero2(d) * pipeline(p): sound, but costly, for every d, p, M\n  costs: `attn`,")
-    assert ": (M + 1)/2 times the traffic of a step with one micro-batch; gradients are kept cut between" in out
+    assert out.startswith(
+        "zero2(d) * pipeline(p): sound, but costly, for every d, p, M\n"
+        "  costs: over d, `attn`, `norm`, `embed`, `expert`, `router`: reduce-scatter of gradients M times; all-gather of "
+        "updated params once. That is (M + 1)/2 times the traffic of a step with one micro-batch, and the stages over p need "
+        "micro-batches. Kept whole, the gradients would be reduced once, and take d times the room\n"
+    )
     assert "    - gradients of `embed` are summed over p (else GI01 at p = 2)\n" in out
     assert "  on one axis: zero2(d) * pipeline(d): no meaning: PL313, axis `d` splits batch, so" in out
 
@@ -188,7 +192,10 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
     (one,) = found["combinations"]
     assert one["answer"] == "costly"
     assert one["spec"]["verdict"] == "proved"
-    assert one["costs"][0]["passes"] == {"once": 1, "each_microbatch": 1}
+    assert one["costs"][0]["sent"] == [
+        {"operation": "reduce-scatter", "what": "gradients", "times": "M"},
+        {"operation": "all-gather", "what": "updated params", "times": "1"},
+    ]
     assert {"text", "broken_by", "code", "at", "finding"} == set(one["conditions"][0])
     assert one["on_one_axis"]["answer"] == "meaningless"
 
