@@ -43,8 +43,10 @@ def cli() -> None:
     placelogic gate                      check the specs of a repository, under its policy
     placelogic show llama.place          what is derived where the spec says nothing
     placelogic fmt specs/                put files into their canonical form
+    placelogic combine zero2 pipeline    say whether strategies can be combined, and at what cost
     placelogic prove                     prove again what verdicts rest on
     placelogic explain GI02              what a code of a report means, and what mends it
+    placelogic lsp                       the language server, for editors
     """
 
 

@@ -98,6 +98,11 @@ def figures(folder: Path, runs: int) -> Iterator[tuple[str, str, tuple[float, fl
     wrong = folder / "wrong.place"
     wrong.write_text(spec(None).replace("by sum", "by none"))
     yield "a refuted one: counterexample, simulation and fix, warm", "", measured(lambda: check(wrong), runs)
+    from editing import Editing
+
+    editing = Editing(LLAMA)
+    yield f"`{LLAMA.name}` in an editor, an edit to its diagnostics", "150 ms", measured(editing.edit, 5 * runs)
+    editing.close()
 
 
 def machine() -> str:

@@ -27,6 +27,8 @@ HOMES = {
     "pygls": ("editor",),
     "tomli": ("gate",),
     "tomllib": ("gate",),
+    "lsprotocol": ("editor",),
+    "pygments": ("editor",),
 }
 """Library -> the only folders or files of the package that may import it."""
 
@@ -43,6 +45,8 @@ APART = {
         "placelogic.report",
     ),
     "report": ("placelogic.syntax", "placelogic.elaborate", "placelogic.prove", "placelogic.simulate"),
+    "combine": ("placelogic.prove", "placelogic.simulate"),
+    "editor": ("placelogic.simulate", "placelogic.commands"),
     "elaborate": ("placelogic.prove", "placelogic.simulate", "placelogic.cost", "placelogic.replay"),
 }
 """Folder -> what nothing in it may import."""

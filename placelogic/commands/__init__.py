@@ -8,10 +8,12 @@ NAMES = (
     "cost",
     "compare",
     "fmt",
+    "combine",
     "prove",
     "explain",
     "init",
     "doctor",
     "completion",
+    "lsp",
 )
 """In the order in which `placelogic --help` lists them. A module holds a click command of its own name."""
