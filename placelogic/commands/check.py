@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from placelogic.commands.importer_options import request, set_option, tokens_option, version_option, world_option
-from placelogic.commands.options import STDIN, STDIN_ARGUMENT, at_option, files_argument, stdin_bytes
+from placelogic.commands.options import (
+    STDIN,
+    STDIN_ARGUMENT,
+    at_option,
+    files_argument,
+    format_option,
+    jobs_option,
+    output_option,
+    parse_outputs,
+    stdin_bytes,
+    write_outputs,
+)
 
 if TYPE_CHECKING:
     from placelogic.report.diagnostic import FileReport
@@ -17,7 +28,8 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Prove specs, or show the smallest mesh where they are wrong.")
 @files_argument
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Form of the report.")
+@format_option
+@output_option
 @at_option
 @click.option("--require-stated", is_flag=True, help="Fail a proved spec that states no operation of its own.")
 @click.option("--rlimit", type=click.IntRange(min=1), metavar="N", help="Solver steps for one query.")
@@ -29,10 +41,13 @@ if TYPE_CHECKING:
 @set_option
 @version_option
 @tokens_option
+@jobs_option
 @click.option("-q", "--quiet", is_flag=True, help="Print only what fails.")
 def check(
     files: tuple[str, ...],
     form: str,
+    outputs: tuple[str, ...],
+    jobs: int | None,
     quiet: bool,
     framework: str | None,
     world: int | None,
@@ -56,9 +71,11 @@ def check(
     """
     from placelogic.checking import Settings, check_files
     from placelogic.files import Found, find
+    from placelogic.parallel import worthwhile
     from placelogic.report.diagnostic import Report
+    from placelogic.report.formats import rendered
     from placelogic.report.terminal import Printer, Progress, terminal_width
-    from placelogic.report.text import Look, closing_lines, file_lines
+    from placelogic.report.text import Look, closing_lines, file_lines, render
 
     try:
         options = Settings(**settings)
@@ -66,6 +83,7 @@ def check(
         raise click.UsageError(str(error)) from None
     if framework is None and (world or given or version or tokens):
         raise click.UsageError("--world, --set, --framework-version and --tokens go with --from")
+    files_to_write = parse_outputs(outputs)
     found = [
         Found(STDIN, data=stdin_bytes()) if one.path == STDIN_ARGUMENT else one
         for one in find(files, configs=framework is not None)
@@ -77,7 +95,7 @@ def check(
 
     def files_of() -> Iterator[FileReport]:
         if framework is None:
-            return check_files(found, options)
+            return check_files(found, options, worthwhile(len(found), jobs))
         from placelogic.importing import check_each
 
         return check_each(framework, found, request(world, given, version, tokens), options)
@@ -96,7 +114,5 @@ def check(
     if form == "text":
         printer.lines(closing_lines(report, look))
     else:
-        from placelogic.report.json import render
-
-        sys.stdout.write(render(report) + "\n")
-    return report.exit_code
+        sys.stdout.write(rendered(report, form, render))
+    return write_outputs(report, form, files_to_write, render) or report.exit_code

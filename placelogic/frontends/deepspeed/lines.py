@@ -1,108 +1,20 @@
-"""DeepSpeed's JSON file as a spec.
-
-What a stage does is in placelogic/std/frameworks/deepspeed_*.place, with its sources. What the file leaves to
-others (sizes of the model, the number of devices, "auto") stays open."""
+"""The lines of the spec of a DeepSpeed run. Runtime: placelogic/std/frameworks/deepspeed_*.place, with their sources."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from placelogic.files import whole
 from placelogic.frontends.config import Config, Setting
+from placelogic.frontends.deepspeed.shape import Shape, Z
 from placelogic.frontends.draft import Draft
 from placelogic.frontends.groups import unknown_model
 from placelogic.frontends.optimizers import optimizer
-from placelogic.frontends.request import Request
-from placelogic.frontends.values import Value
 from placelogic.problem import Problem, SpecError
-
-VERSIONS = ("0.9", "0.19")
-"""The first and the last that the strategies were compared with."""
 
 EXPERT_FIX = "0.14.1"
 """From here on expert gradients are divided by the whole data-parallel size (deepspeedai/DeepSpeed#5259)."""
 
-Z = "zero_optimization"
 
-
-@dataclass(frozen=True, slots=True)
-class _Shape:
-    """Sizes, None where they are open. `hf`: the Trainer fills in "auto". `mics`: devices of a MiCS group, 0 for none."""
-
-    stage: Setting
-    tp: Setting
-    sp: Setting
-    pp: Setting
-    ep: Setting
-    dp: int | None
-    hf: bool
-    mics: int
-
-
-def draft(config: Config, request: Request) -> tuple[Draft, dict[str, object]]:
-    """The spec of a DeepSpeed configuration, and what it amounts to."""
-    spec = Draft()
-    shape = _shape(config, request)
-    _check_batch(config, shape)
-    _mesh(config, spec, shape)
-    _data_parallel(config, spec, shape)
-    _model_parallel(spec, shape)
-    _experts(spec, shape)
-    _offload(config, spec, shape)
-    _loss(config, spec, shape)
-    _precision(config, spec)
-    return spec, _facts(config, shape)
-
-
-def _shape(config: Config, request: Request) -> _Shape:
-    stage = config.get(f"{Z}.stage", int, 0, least=0)
-    if stage.value > 3:
-        raise config.wrong("PL501", stage, f"`{Z}.stage` is 0, 1, 2 or 3, not {stage.value}")
-    tp = config.get(
-        "tensor_parallel.autotp_size", int, 1, also=["tensor_parallel.tp.tp_size", "tensor_parallel.tp_size"]
-    )
-    sp = config.get("sequence_parallel_size", int, 1, least=1)
-    pp = config.get("pipeline.stages", int, 1, least=1)
-    on = config.root.find("expert_parallel.enabled")
-    ep = config.get("expert_parallel.autoep_size", int, 1, least=1)
-    if on is None or on.data is not True:
-        ep = Setting(ep.name, 0, False, ep.span)
-    etp = config.get("expert_parallel.expert_tensor_parallel_size", int, 1)
-    if etp.value != 1:
-        raise config.wrong("PL503", etp, "DeepSpeed takes `expert_tensor_parallel_size` 1 only", "leave it out")
-    auto = any(
-        map(config.is_auto, ("train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps"))
-    )
-    trainer = config.get("trainer", str, "hf" if auto else "own")
-    dp = None
-    if request.world is not None:
-        ranks = max(tp.value, 1) * sp.value * pp.value
-        if request.world % ranks:
-            raise SpecError(Problem("PL504", f"{request.world} devices are not a multiple of {ranks}: tensor, sequence and "
-                                    "pipeline parallel sizes", whole(config.path)))  # fmt: skip
-        dp = request.world // ranks
-    mics = config.get(f"{Z}.mics_shard_size", int, -1)
-    groups = mics.value if mics.value > 0 and stage.value == 3 else 0
-    if groups and ep.value:
-        raise config.wrong("PL503", mics, "MiCS with expert parallelism is refused by DeepSpeed, and not modelled")
-    if groups and dp is not None and dp % groups:
-        raise config.wrong("PL504", mics, f"{dp} data-parallel devices are not a multiple of `{mics.name}` {groups}")
-    return _Shape(stage, tp, sp, pp, ep, dp, trainer.value == "hf", groups)
-
-
-def _check_batch(config: Config, shape: _Shape) -> None:
-    """What DeepSpeedConfig asserts: train_batch_size == micro batch * accumulation * world."""
-    total, micro, steps = (config.get(name, int, None, least=1) for name in
-                           ("train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps"))  # fmt: skip
-    known = (micro.value or 1) * (steps.value or 1)
-    if total.given and (total.value % known or (shape.dp and total.value % shape.dp)):
-        parts = [f"{one.name} {one.value}" for one in (micro, steps) if one.given]
-        parts += [f"{shape.dp} data-parallel devices"] if shape.dp else []
-        raise config.wrong("PL504", total, f"`train_batch_size` {total.value} is not a multiple of {', '.join(parts)}",
-                           "DeepSpeed asserts that it is their product")  # fmt: skip
-
-
-def _mesh(config: Config, spec: Draft, shape: _Shape) -> None:
+def write_mesh(config: Config, spec: Draft, shape: Shape) -> None:
+    """Declare the axes, and how many micro-batches there are."""
     total, micro, steps = (config.get(name, int) for name in
                            ("train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps"))  # fmt: skip
     dp = shape.dp
@@ -143,7 +55,8 @@ def _mesh(config: Config, spec: Draft, shape: _Shape) -> None:
         spec.add("work", "microbatches M", "gradient_accumulation_steps is left open")
 
 
-def _data_parallel(config: Config, spec: Draft, shape: _Shape) -> None:
+def write_data_parallel(config: Config, spec: Draft, shape: Shape) -> None:
+    """What the stage does."""
     stage = shape.stage.value
     if shape.mics:
         spec.add("use", "use deepspeed_mics(shard, replicate)", config.get(f"{Z}.mics_shard_size", int))
@@ -168,7 +81,8 @@ def _data_parallel(config: Config, spec: Draft, shape: _Shape) -> None:
                  f"{origin}; norms and biases are smaller, and stay whole")  # fmt: skip
 
 
-def _model_parallel(spec: Draft, shape: _Shape) -> None:
+def write_model_parallel(spec: Draft, shape: Shape) -> None:
+    """Tensor, sequence and pipeline parallelism."""
     if shape.tp.value > 1:
         spec.add("use", "use tensor_parallel(tp)", shape.tp)
     if shape.sp.value > 1:
@@ -178,7 +92,8 @@ def _model_parallel(spec: Draft, shape: _Shape) -> None:
         spec.add("use", "use pipeline(pp)", shape.pp)
 
 
-def _experts(spec: Draft, shape: _Shape) -> None:
+def write_experts(spec: Draft, shape: Shape) -> None:
+    """The weights; experts along their two axes."""
     tied = "pp" if shape.pp.value > 1 else None
     unknown_model(spec, experts=bool(shape.ep.value), routed_over="ep" if shape.ep.value else None, tied=tied)
     if not shape.ep.value:
@@ -193,7 +108,8 @@ def _experts(spec: Draft, shape: _Shape) -> None:
     spec.add("step", "scale expert by 1/dp", f"from {EXPERT_FIX} on: divided by the whole data-parallel size")
 
 
-def _offload(config: Config, spec: Draft, shape: _Shape) -> None:
+def write_offload(config: Config, spec: Draft, shape: Shape) -> None:
+    """What lies on the host."""
     for part, what, old in (
         ("offload_optimizer", "optimizer", "cpu_offload"),
         ("offload_param", "params", "cpu_offload_param"),
@@ -216,7 +132,8 @@ def _offload(config: Config, spec: Draft, shape: _Shape) -> None:
         spec.add("state", f"place * {{ {what} offloaded }}", device if device.given else legacy)
 
 
-def _loss(config: Config, spec: Draft, shape: _Shape) -> None:
+def write_loss(config: Config, spec: Draft, shape: Shape) -> None:
+    """How the loss is divided; clipping and the optimizer."""
     if shape.hf:
         over = "dp*sp" if shape.sp.value > 1 else "dp"
         if shape.sp.value > 1:
@@ -245,7 +162,7 @@ def _loss(config: Config, spec: Draft, shape: _Shape) -> None:
         spec.add("optimizer", "optimizer adamw", "the optimizer is not in the file: one that acts on each element")
 
 
-def _muon(spec: Draft, kind: Setting, shape: _Shape) -> None:
+def _muon(spec: Draft, kind: Setting, shape: Shape) -> None:
     """Muon for matrices, each of which is collected for the update (stage_1_and_2.py and stage3.py, 0.19.3)."""
     experts = ", expert, router" if shape.ep.value else ""
     spec.add("optimizer", f"optimizer muon for matrix{experts}", kind)
@@ -261,7 +178,8 @@ def _muon(spec: Draft, kind: Setting, shape: _Shape) -> None:
         )
 
 
-def _precision(config: Config, spec: Draft) -> None:
+def write_precision(config: Config, spec: Draft) -> None:
+    """The dtypes."""
     bf16 = config.get("bf16.enabled", bool, False, also=["bfloat16.enabled"])
     fp16 = config.get("fp16.enabled", bool, False)
     if bf16.value and fp16.value:
@@ -277,29 +195,3 @@ def _precision(config: Config, spec: Draft) -> None:
     if low == "fp16":
         spec.head.append("fp16: a step is skipped when any device overflows; DeepSpeed decides it over all devices "
                          "(runtime/zero/stage_1_and_2.py, has_overflow), and it is not written here.")  # fmt: skip
-
-
-def _facts(config: Config, shape: _Shape) -> dict[str, object]:
-    root = config.root
-    low = [name for name in ("bf16", "bfloat16", "fp16") if config.get(f"{name}.enabled", bool, False).value]
-    master = bool(low) and not config.get(f"{low[0]}.{low[0]}_master_weights_and_grads", bool, False).value
-    clips = config.is_auto("gradient_clipping") or config.get("gradient_clipping", float, 0.0).value > 0
-    device = root.find(f"{Z}.offload_optimizer.device")
-    return {
-        "zero_stage": shape.stage.value, "tensor_parallel": shape.tp.value, "sequence_parallel": shape.sp.value,
-        "pipeline": shape.pp.value, "expert_parallel": max(shape.ep.value, 1), "autoep": bool(shape.ep.value),
-        "optimizer": str(config.get("optimizer.type", str, "adamw").value).lower(),
-        "allreduce_op": config.get("gradient_allreduce_op", str, "mean").value,
-        "reduce_scatter": config.get(f"{Z}.reduce_scatter", bool, True).value,
-        "deepcompile": config.get("compile.deepcompile", bool, False).value,
-        "offload_optimizer": bool(device and device.data not in (None, "none")),
-        "hpz": config.get(f"{Z}.zero_hpz_partition_size", int, 1).value, "mics": config.get(f"{Z}.mics_shard_size", int, -1).value,
-        "steps": config.get("gradient_accumulation_steps", int, None).value, "master": master,
-        "clip_line": "  clip\n" if clips else "", "refresh_line": "  refresh params from master\n" if master else "", "pp_line": "",
-        "quantized_gradients": config.get(f"{Z}.zero_quantized_gradients", bool, False).value,
-    }  # fmt: skip
-
-
-def config(root: Value, path: str, request: Request) -> Config:
-    """The file as this importer reads it."""
-    return Config(path, root, auto=("auto",))
