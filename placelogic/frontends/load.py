@@ -31,7 +31,7 @@ def import_file(framework: str, path: str, request: Request = Request()) -> Impo
     """Read a configuration file and make a spec of it. Raises SpecError."""
     from placelogic.syntax.read import read_source
 
-    _known_framework(framework, path)
+    importer(framework, path)
     return import_text(framework, read_source(path), path, request)
 
 
@@ -39,7 +39,7 @@ def import_text(framework: str, text: str, path: str, request: Request = Request
     """Make a spec of the text of a configuration. Raises SpecError."""
     from placelogic.syntax.parse import normalised
 
-    module = _known_framework(framework, path)
+    module = importer(framework, path)
     text = normalised(text)
     if request.version is not None and not re.fullmatch(r"\d+(\.\d+){0,3}([.-]?\w+)?", request.version):
         raise SpecError(Problem("PL505", f"`{request.version}` is no version of {FRAMEWORKS[framework]}", whole(path),
@@ -65,7 +65,8 @@ def import_text(framework: str, text: str, path: str, request: Request = Request
     )
 
 
-def _known_framework(framework: str, path: str) -> Any:
+def importer(framework: str, path: str) -> Any:
+    """The module of a framework. Raises SpecError PL505."""
     if framework not in FRAMEWORKS:
         hint = closest(framework, FRAMEWORKS) or f"there are {', '.join(FRAMEWORKS)}"
         raise SpecError(Problem("PL505", f"there is no importer for `{framework}`", whole(path), hint))

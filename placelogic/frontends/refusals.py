@@ -81,6 +81,13 @@ def refused(imported: Imported, verdict: Verdict, errors: Collection[str]) -> tu
     return (*notes, Finding(ACCEPTED, "note", message, whole(imported.path)))
 
 
+def asked(framework: str, strategies: Collection[str], verdict: Verdict) -> tuple[Finding, ...]:
+    """Notes on a combination of library strategies, without a file."""
+    from placelogic.frontends.load import FRAMEWORKS
+
+    return tuple(note(rule, FRAMEWORKS[framework], verdict, "") for rule in refused_together(framework, strategies))
+
+
 def note(rule: Rule, project: str, verdict: Verdict | None, path: str) -> Finding:
     """One rule in a sentence, with the verdict where there is one."""
     said = {"proved": "; the mathematics is proved", "refuted": "; the mathematics is refuted"}.get(verdict or "", "")
