@@ -22,6 +22,9 @@ VERSIONS = ("0.1", "0.2.2")
 GLOBAL_TOKENS = "0.2.2"
 """From here on losses are divided by all tokens of the step, and gradients are summed."""
 
+TIED = {("qwen3", flavor) for flavor in ("debugmodel", "0.6B", "1.7B", "4B")}
+"""Models whose output matrix is their embedding (0.2.2, torchtitan/models/qwen3/__init__.py)."""
+
 P = "parallelism"
 SCHEDULES = {"1f1b": "1f1b", "gpipe": "gpipe", "interleaved1f1b": "interleaved_1f1b", "loopedbfs": "looped_bfs",
              "interleavedzerobubble": "interleaved_zero_bubble", "zbvzerobubble": "zbv", "dualpipev": "dualpipe_v"}  # fmt: skip
@@ -61,7 +64,7 @@ def draft(config: Config, request: Request) -> tuple[Draft, dict[str, object]]:
     )
     routed = mesh.routed()
     facts: dict[str, object] = {key: one.value for key, one in size.items()} | {
-        "model": name.value, "ep_axis": routed[0] if len(routed) == 1 else None, "clip_line": "  clip\n" if config.get("training.max_norm", float, 1.0).value > 0 else "",
+        "model": name.value, "tied": (name.value, flavor.value) in TIED, "ep_axis": routed[0] if len(routed) == 1 else None, "clip_line": "  clip\n" if config.get("training.max_norm", float, 1.0).value > 0 else "",
         "pieces": _pieces(config), "accumulation": _accumulation(config, size, request),
         "async_tensor_parallel": config.get(f"{P}.enable_async_tensor_parallel", bool, False).value,
         "compile": config.get("compile.enable", bool, False).value,
@@ -152,7 +155,9 @@ def _work(config: Config, spec: Draft, size: dict[str, Setting], mesh: Mesh, old
 
 def _model_parallel(config: Config, spec: Draft, size: dict[str, Setting], mesh: Mesh, old: bool) -> None:
     moe = size["ep"].value > 1
-    unknown_model(spec, experts=moe, routed_over="*".join(mesh.routed()) or None)
+    named = (config.get("model.name", str, "").value, config.get("model.flavor", str, "").value)
+    tied = "pp" if named in TIED and size["pp"].value > 1 else None
+    unknown_model(spec, experts=moe, routed_over="*".join(mesh.routed()) or None, tied=tied)
     if size["tp"].value > 1:
         spec.add("use", "use torch_sequence_parallel(tp)", size["tp"])
     if size["pp"].value > 1:

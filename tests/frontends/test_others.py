@@ -90,6 +90,12 @@ def test_torchtitan_divides_by_all_tokens_and_is_proved_for_uneven_ones(
     assert old.verdict == "proved", [finding.message for finding in old.findings]
 
 
+def test_torchtitan_and_tied_embeddings_on_a_pipeline() -> None:
+    text = '[model]\nname = "qwen3"\nflavor = "0.6B"\n[training]\nlocal_batch_size = 2\n[parallelism]\npipeline_parallel_degree = 2\n'
+    spec = checked("torchtitan", text)
+    assert spec.verdict == "proved" and "UB04" in codes(spec, "note")
+
+
 def test_torchtitan_on_a_command_line() -> None:
     text = "torchrun --nproc_per_node=8 -m torchtitan.train --module llama3 \\\n" \
            "  --parallelism.tensor_parallel_degree 4 --parallelism.data-parallel-shard-degree=2 --training.local_batch_size 1\n"  # fmt: skip
