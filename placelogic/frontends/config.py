@@ -77,6 +77,8 @@ class Config:
             if value is None:
                 continue
             self.used.add(one)
+            if value.unsure:
+                raise SpecError(_two_values(one, value))
             if value.data is None or (isinstance(value.data, str) and value.data in self.auto):
                 continue
             return Setting(one, self._typed(one, value, kind, least), True, value.span)
@@ -137,6 +139,12 @@ class Config:
         if least is not None and data < least:
             raise SpecError(Problem("PL501", f"`{name}` must be at least {least}, not {data}", value.span))
         return value if kind in (dict, list) else data
+
+
+def _two_values(name: str, value: Value) -> Problem:
+    first = f"{told(value.over)} in line {value.over.span.line}" if value.over else "another"
+    message = f"`{name}` has two values in this script, which is not run: {first}, and {told(value)}"
+    return Problem("PL506", message, value.span, f"say which with `--set {name}={told(value)}`")
 
 
 def _hint(name: str, value: Value) -> str | None:

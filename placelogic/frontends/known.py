@@ -105,7 +105,8 @@ class Unread:
 def settle(config: Config, framework: str) -> Unread:
     """Sort what the importer did not read."""
     table = known(framework)
-    findings = [_twice(name, value) for name, value in config.root.leaves() if value.over is not None]
+    twice = ((name, value) for name, value in config.root.leaves() if value.over is not None)
+    findings = [_twice(name, value) for name, value in twice if not table.is_quiet(name) or name in config.used]
     ignored: list[str] = []
     problems: list[Problem] = []
     for name, value in config.unread():
@@ -130,7 +131,7 @@ def settle(config: Config, framework: str) -> Unread:
             if not off(value.data) and not any(f.message.startswith(f"`{head}`") for f in findings):
                 findings.append(Finding("NT21", "note", f"`{head}` changes what a layer computes, on every device alike: "
                                         "no verdict speaks about that", value.key or value.span))  # fmt: skip
-        elif table.is_quiet(name):
+        elif table.is_quiet(name) or value.data is None or value.data == {}:
             ignored.append(name)
         else:
             names = [*table.quiet, *table.forward, *table.refused, *config.used]

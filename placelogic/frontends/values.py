@@ -20,12 +20,13 @@ MAX_VALUES = 50_000
 class Value:
     """A value of a configuration. `data`: a scalar, a tuple of values, or a mapping of names to values.
     `key`: the place of the name it was given under, None for entries of lists and for the whole file. `over`: an
-    earlier value of the same name that this one replaces."""
+    earlier value of the same name that this one replaces; `unsure`: or perhaps not, in a script that branches."""
 
     data: Scalar | tuple[Value, ...] | Mapping[str, Value]
     span: Span
     key: Span | None = None
     over: Value | None = None
+    unsure: bool = False
 
     def at(self, name: str) -> Value | None:
         """The entry of this name, None where there is none or this is no mapping."""

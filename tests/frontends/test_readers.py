@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from placelogic.frontends.config import Config
 from placelogic.frontends.readers.arguments import read_arguments
 from placelogic.frontends.readers.json_file import read_json
 from placelogic.frontends.readers.toml_file import read_toml
@@ -144,10 +145,16 @@ def test_a_shell_script() -> None:
 
 def test_a_script_with_branches_is_not_run() -> None:
     text = "if [ $BIG = 1 ]; then\n  A='--num-layers 96'\nelse\n  A='--num-layers 12'\nfi\npython t.py $A\n"
+    config = Config("run.sh", read_arguments(text, "run.sh"), loose=True)
     with pytest.raises(SpecError) as caught:
-        read_arguments(text, "run.sh")
+        config.get("num-layers", int)
     (problem,) = caught.value.problems
-    assert problem.code == "PL506" and "has two values" in problem.message
+    assert problem.code == "PL506" and "has two values" in problem.message and "96 in line 2" in problem.message
+
+
+def test_text_over_several_lines() -> None:
+    text = 'OPTIONS=" \\\n  --num-layers 12 \\\n  --hidden-size 64 \\\n"\npython t.py $OPTIONS\n'
+    assert plain(read_arguments(text, "run.sh")) == {"num-layers": "12", "hidden-size": "64"}
 
 
 @pytest.mark.parametrize("text", ["", "echo hello\n", "\n\n# nothing"])

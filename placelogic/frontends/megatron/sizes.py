@@ -104,10 +104,9 @@ def _world(config: Config, request: Request, model: int, expert: int) -> int | N
     nodes, each = (config.get(name, object, None).value for name in ("nnodes", "nproc-per-node"))
     known = str(each).isdigit() and (nodes is None or str(nodes).isdigit())
     given = int(nodes or 1) * int(each) if known else None
+    if request.world is None:  # a launcher above this one may start more
+        return given if given is not None and not given % model and not given % expert else None
     world = request.world
-    world = world if world is not None else given
-    if world is None:
-        return None
     for size, what in ((model, "tensor * context * pipeline"), (expert, "expert tensor * expert * pipeline")):
         if world % size:
             raise SpecError(Problem("PL504", f"{world} devices are not a multiple of {size}, the {what} parallel sizes",

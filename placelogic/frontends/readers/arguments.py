@@ -112,8 +112,8 @@ class _Words:
 
 
 def _unquoted(word: str) -> str:
-    parts = re.findall(r'"((?:[^"\\]|\\.)*)"|\'([^\']*)\'|([^"\']+)', word)
-    return "".join(a or b or re.sub(r"\\(.)", r"\1", c) for a, b, c in parts)
+    parts = re.findall(r'(?s)"((?:[^"\\]|\\.)*)"|\'([^\']*)\'|([^"\']+)', word)
+    return "".join(a.replace("\\\n", " ") or b or re.sub(r"\\(.)", r"\1", c) for a, b, c in parts)
 
 
 def _filled(word: str, variables: Mapping[str, str]) -> str:
@@ -133,12 +133,9 @@ def _options(words: Iterator[tuple[str, Span]], path: str, *, branches: bool) ->
             return
         data: bool | str = " ".join(values) if values else True
         before = found.get(name)
-        if before is not None and before.data != data and branches:
-            raise SpecError(Problem("PL506", f"`--{name}` has two values in this script, which is not run: "
-                                    f"{before.data} in line {before.span.line}, and {data}", place,
-                                    f"say which with `--set {name}={data}`"))  # fmt: skip
         differs = before is not None and before.data != data
-        found[name] = Value(data, place, place, before if differs else None)  # the last one counts, as in argparse
+        # The last one counts, as in argparse; but who knows which of two branches a script takes?
+        found[name] = Value(data, place, place, before if differs else None, unsure=differs and branches)
 
     for word, span in words:
         if _OPTION.match(word):
