@@ -54,7 +54,10 @@ def _batch(config: Config, spec: Draft, sizes: Sizes) -> None:
     else:
         spec.let("M", None)
         spec.add("work", "microbatches M", f"{ramp}: the batch changes" if ramp else "the batch is not in the file")
-    if sizes.chunks != 1:
+    group = config.get(
+        "microbatch-group-size-per-virtual-pipeline-stage", int, None, also=["microbatch-group-size-per-vp-stage"]
+    )
+    if sizes.chunks != 1 and not group.given:
         spec.add("assume", "assume M % pp == 0", "the interleaved schedule needs it")
 
 

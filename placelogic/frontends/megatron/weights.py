@@ -161,7 +161,9 @@ def _others(config: Config, spec: Draft, sizes: Sizes) -> None:
             )
             spec.add("step", "sync delta_norm over tp by sum", "finalize_model_grads.py")
     elif linear.given:
-        raise config.wrong("PL503", linear, f"the attention variant `{linear.value}` is not modelled")
+        message = f"the attention variant `{linear.value}` is not modelled: it has weights and losses of its own"
+        hint = "`--set experimental-attention-variant=null` checks the rest"
+        config.problems.append(Problem("PL503", message, linear.span, hint))
     offsets = config.get("softmax-type", str, "vanilla")
     if offsets.value == "learnable":
         spec.add("weights", "weights softmax_offset { size layers*heads, layers layers, kind vector }", offsets)
