@@ -28,7 +28,9 @@ def _documents(ls: PlacementServer) -> None:
     @ls.feature(types.INITIALIZE)
     async def begins(ls: PlacementServer, params: types.InitializeParams) -> None:
         options = params.initialization_options
-        ls.wants_verdicts = bool(options.get("verdicts") if isinstance(options, dict) else getattr(options, "verdicts", False))
+        ls.wants_verdicts = bool(
+            options.get("verdicts") if isinstance(options, dict) else getattr(options, "verdicts", False)
+        )
 
     @ls.feature(types.TEXT_DOCUMENT_DID_OPEN)
     async def opened(ls: PlacementServer, params: types.DidOpenTextDocumentParams) -> None:

@@ -73,7 +73,12 @@ class PlacementServer(LanguageServer):
         self.open[uri] = now
         task = asyncio.get_running_loop().create_task(self._check(uri, now))
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._over)
+
+    def _over(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.error("checking failed", exc_info=error)
 
     async def _check(self, uri: str, now: Open) -> None:
         try:

@@ -166,7 +166,9 @@ def test_costly_in_words(capsys: pytest.CaptureFixture[str]) -> None:
 def test_unsound_with_its_counterexample(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["combine", "zero1", "pipeline", "--with", "sync embed over p by none"]) == 1
     out = capsys.readouterr().out
-    assert out.startswith("zero1(d) * pipeline(p): unsound\n\nerror[GI01]: the gradient of `embed` is never summed over p")
+    assert out.startswith(
+        "zero1(d) * pipeline(p): unsound\n\nerror[GI01]: the gradient of `embed` is never summed over p"
+    )
     assert "= smallest counterexample: p = 2 (everything else 1)" in out
 
 
@@ -249,7 +251,10 @@ def test_cells_of_the_page(section: str, same: bool, pair: tuple[str, str]) -> N
     one = decided(*pair, same_axis=same)
     verdict = check_text(one.composition.text, "c", Settings(fixes=None)).specs[0].verdict
     assert cells(section)[pair] == cell(one)
-    assert re.split(r"[, ]", cell(one))[0] in {"proved": ("sound", "costly"), "refuted": ("unsound",), "error": ("no",)}[verdict]
+    assert (
+        re.split(r"[, ]", cell(one))[0]
+        in {"proved": ("sound", "costly"), "refuted": ("unsound",), "error": ("no",)}[verdict]
+    )
 
 
 @pytest.mark.slow

@@ -59,7 +59,10 @@ async def test_a_fault_is_found_and_mended(tmp_path: Path) -> None:
         assert (first.code, first.source, first.severity) == ("GI02", "placelogic", types.DiagnosticSeverity.Error)
         assert (first.range.start.line, first.range.start.character, first.range.end.character) == (6, 0, 24)
         assert first.message.startswith("the gradient of `norm` counts every contribution tp times\n")
-        assert "smallest counterexample: tp = 2 (everything else 1)\n  every device applies 2 g, a single device g" in first.message
+        assert (
+            "smallest counterexample: tp = 2 (everything else 1)\n  every device applies 2 g, a single device g"
+            in first.message
+        )
         context = types.CodeActionContext(found)
         actions = await editor.text_document_code_action_async(
             types.CodeActionParams(types.TextDocumentIdentifier(name), first.range, context)
@@ -151,7 +154,9 @@ async def test_questions(tmp_path: Path) -> None:
         here = await editor.text_document_definition_async(types.DefinitionParams(document, types.Position(6, 6)))
         assert (here.uri, here.range.start.line, here.range.start.character) == (name, 4, 8)
         context = types.ReferenceContext(include_declaration=True)
-        places = await editor.text_document_references_async(types.ReferenceParams(context, document, types.Position(0, 9)))
+        places = await editor.text_document_references_async(
+            types.ReferenceParams(context, document, types.Position(0, 9))
+        )
         assert [(place.range.start.line, place.range.start.character) for place in places] == [(0, 9), (5, 32), (6, 15)]
 
 
@@ -169,9 +174,10 @@ async def test_rename_and_format(tmp_path: Path) -> None:
         for new, said in [("attn", "already a name"), ("tokens", "a meaning of its own"), ("a b", "is no name")]:
             with pytest.raises(JsonRpcException, match=said):
                 await editor.text_document_rename_async(types.RenameParams(document, types.Position(6, 6), new))
-        assert await editor.text_document_prepare_rename_async(
-            types.PrepareRenameParams(document, types.Position(5, 6))
-        ) is None  # of the standard library
+        assert (
+            await editor.text_document_prepare_rename_async(types.PrepareRenameParams(document, types.Position(5, 6)))
+            is None
+        )  # of the standard library
         edits = await editor.text_document_formatting_async(
             types.DocumentFormattingParams(document, types.FormattingOptions(4, False))
         )
@@ -232,7 +238,10 @@ async def test_libraries_and_what_imports_them(tmp_path: Path) -> None:
 async def test_verdicts_stand_above_their_specs() -> None:
     name = "file:///t/lens.place"
     shared = "let P\nweights w { size P }\n"
-    text = shared + "spec a {\n  mesh d\n  use zero1(d)\n}\nspec b {\n  mesh d = 2\n  use zero1(d)\n  sync w over d by none\n}\n"
+    text = (
+        shared
+        + "spec a {\n  mesh d\n  use zero1(d)\n}\nspec b {\n  mesh d = 2\n  use zero1(d)\n  sync w over d by none\n}\n"
+    )
     async with client() as editor:
         editor.opens(name, text)
         await editor.checked(1)
@@ -243,7 +252,9 @@ async def test_verdicts_stand_above_their_specs() -> None:
         ]
 
 
-def test_without_pygls_it_says_what_to_install(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pygls_it_says_what_to_install(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     import sys
 
     from placelogic.cli import main
