@@ -3,6 +3,7 @@
 
 NAMES = (
     "check",
+    "gate",
     "show",
     "cost",
     "compare",
@@ -10,6 +11,9 @@ NAMES = (
     "combine",
     "prove",
     "explain",
+    "init",
+    "doctor",
+    "completion",
     "lsp",
 )
 """In the order in which `placelogic --help` lists them. A module holds a click command of its own name."""

@@ -147,7 +147,8 @@ class Solver:
             if result == self._z3.sat:
                 return Answer("sat", model=self._model() if model else None)
             if result == self._z3.unsat:
-                return Answer("unsat", core=tuple(self._names[str(term)] for term in self._solver.unsat_core()))
+                core = {str(term) for term in self._solver.unsat_core()}  # in an order of z3's own
+                return Answer("unsat", core=tuple(name for key, name in self._names.items() if key in core))
             return Answer("unknown", reason=self._reason(monotonic() - started))
         finally:
             self._solver.pop()
