@@ -140,9 +140,11 @@ def path_of(uri: str) -> str:
 
 def _checked(now: Open) -> FileReport:
     from placelogic.checking import Settings, check_text
+    from placelogic.gate.policy import Policy
 
     settings = Settings(fixes=None, evidence=now.memory)  # type: ignore[arg-type]  # it proves, and gathers nothing
-    return check_text(now.text.text, now.text.path, settings, library=True)
+    report = check_text(now.text.text, now.text.path, settings, library=True)
+    return Policy(complete=False).apply([report])[0]  # comments that let a finding pass
 
 
 def _fixed(report: FileReport) -> FileReport:

@@ -60,17 +60,20 @@ def _verdict(text: str, path: str, name: str, at: Mapping[str, int], options: Op
 
 
 def file_with_fixes(report: FileReport) -> FileReport:
-    """A report that was made without fixes, with them; specs that are meant to be refuted are left alone.
+    """A report that was made without fixes, with them; specs that are meant to be refuted, and those that somebody
+    accepted as they are, are left alone.
 
     Raises what the search raises: the report stands all the same."""
     from placelogic.prove import Options
     from placelogic.syntax.parse import parse
 
-    if not any(spec.verdict == "refuted" and not spec.expected for spec in report.specs):
+    wanted = {
+        id(spec) for spec in report.specs if spec.verdict == "refuted" and not spec.expected and not spec.accepted
+    }
+    if not wanted:
         return report
     file = parse(report.text, report.path)
     specs = (
-        with_fixes(spec, file, report.text, {}, Options()) if spec.verdict == "refuted" and not spec.expected else spec
-        for spec in report.specs
+        with_fixes(spec, file, report.text, {}, Options()) if id(spec) in wanted else spec for spec in report.specs
     )
     return replace(report, specs=tuple(specs))

@@ -59,10 +59,8 @@ async def test_a_fault_is_found_and_mended(tmp_path: Path) -> None:
         assert (first.code, first.source, first.severity) == ("GI02", "placelogic", types.DiagnosticSeverity.Error)
         assert (first.range.start.line, first.range.start.character, first.range.end.character) == (6, 0, 24)
         assert first.message.startswith("the gradient of `norm` counts every contribution tp times\n")
-        assert (
-            "smallest counterexample: tp = 2 (everything else 1)\n  every device applies 2 g, a single device g"
-            in first.message
-        )
+        assert "\nsmallest counterexample: tp = 2 (everything else 1)\n" in first.message
+        assert "\nevery device   2 g       g" in first.message
         context = types.CodeActionContext(found)
         actions = await editor.text_document_code_action_async(
             types.CodeActionParams(types.TextDocumentIdentifier(name), first.range, context)
@@ -232,6 +230,29 @@ async def test_libraries_and_what_imports_them(tmp_path: Path) -> None:
         editor.text_document_did_close(types.DidCloseTextDocumentParams(types.TextDocumentIdentifier(uri(spec))))
         told = await asyncio.wait_for(editor.diagnostics.get(), 60)
         assert (told.uri, list(told.diagnostics)) == (uri(spec), [])
+
+
+@conversation
+async def test_what_is_expected_or_accepted_is_information() -> None:
+    name = "file:///t/calm.place"
+    allowed = WRONG.replace("by sum", 'by sum  # placelogic: allow GI02 reason="tried out"')
+    async with client() as editor:
+        editor.opens(name, allowed)
+        found, verdicts = await editor.checked(1)
+        assert verdicts == {"calm": "refuted"}
+        assert {d.severity for d in found} == {types.DiagnosticSeverity.Information}
+        assert found[0].message.endswith("accepted by a comment in the file: tried out")
+        action = types.CodeActionParams(
+            types.TextDocumentIdentifier(name), found[0].range, types.CodeActionContext(found)
+        )
+        assert await editor.text_document_code_action_async(action) == ()
+        version = editor.types_(name, ((0, 0, 7, 0), WRONG + "expect refuted GI02 norm\n"))
+        found, _ = await editor.checked(version)
+        assert {d.severity for d in found} == {types.DiagnosticSeverity.Information}
+        assert found[0].message.startswith("as expected: the gradient of `norm` counts every contribution tp times\n")
+        version = editor.types_(name, ((0, 0, 8, 0), WRONG.replace("sum", "mean  # placelogic: allow GI02")))
+        found, _ = await editor.checked(version)
+        assert [(d.code, d.severity) for d in found] == [("PL031", types.DiagnosticSeverity.Error)]
 
 
 @conversation
