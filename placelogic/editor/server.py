@@ -33,12 +33,13 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Open:
-    """A file that is open. `report`: of this version; None until it is checked. `fixed`: done when the search
-    for fixes is over, or will never be."""
+    """A file that is open. `good`: the last version that could be read. `report`: of this version; None until it is
+    checked. `fixed`: done when the search for fixes is over, or will never be."""
 
     text: Text
     version: int | None
     memory: Memory
+    good: Text | None = None
     report: FileReport | None = None
     fixed: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -62,9 +63,10 @@ class PlacementServer(LanguageServer):
         """A version of a file, opened or changed: check it."""
         document = self.workspace.get_text_document(uri)
         before = self.open.get(uri)
-        text = Text(path_of(uri), document.source, before.text if before is not None else None)
+        good = before.good if before is not None else None
+        text = Text(path_of(uri), document.source, good)
         memory = before.memory if before is not None else Memory()
-        self.begin(uri, Open(text, document.version, memory))
+        self.begin(uri, Open(text, document.version, memory, good))
         if before is not None:
             before.fixed.set()
 
@@ -86,6 +88,9 @@ class PlacementServer(LanguageServer):
             if report is None:
                 return
             now.report = report
+            if any(spec.verdict != "error" for spec in report.specs):
+                now.text.stands_alone()
+                now.good = now.text
             self._tell(uri, now)
             fixed = await self._run(uri, now, lambda: _fixed(report))
             if fixed is not None:
