@@ -138,6 +138,11 @@ class Cost:
         found |= self.traffic.host.free_symbols | self.memory.peak.free_symbols
         return {one.name: one for one in sorted(found, key=lambda one: one.name)}
 
+    @property
+    def size_names(self) -> tuple[str, ...]:
+        """Names of the symbols of all sizes, open and fixed."""
+        return tuple(meaning.name for meaning in self.sizes.meanings.values() if meaning.is_Symbol)
+
     def number(self, expr: sympy.Expr, **sizes: int) -> Fraction | None:
         """The value at the sizes that the spec fixes and those given; None where others are open."""
         found = at(expr, {**self.values, **{symbol(name).name: Fraction(size) for name, size in sizes.items()}})

@@ -67,3 +67,9 @@ SCHEDULES: dict[str, bool] = {
     "dualpipe_v": True,
 }
 """Pipeline schedules; True where the stages lie in a V: first and last stage on one device."""
+
+BYTES: dict[str, int] = {
+    "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
+    "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40,
+}  # fmt: skip
+"""Units of a budget."""
