@@ -104,8 +104,8 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The cost of one spec. `values` are the sizes that the spec fixes; `notes` say what is assumed
-    or left out."""
+    """The cost of one spec. `in_flight`: by place, micro-batches whose activations it keeps at once. `notes` say
+    what is assumed or left out."""
 
     name: str
     axes: Axes
@@ -116,6 +116,7 @@ class Cost:
     collectives: tuple[Collective, ...]
     parameters: sympy.Expr
     bubble: sympy.Expr | None
+    in_flight: Mapping[str, sympy.Expr]
     notes: tuple[str, ...]
     options: Options
 

@@ -54,7 +54,8 @@ DTYPE_BYTES: dict[str, float] = {
     "fp8": 1, "int8": 1, "nf4": 0.5, "fp4": 0.5, "int4": 0.5, "nvfp4": 0.5, "mxfp4": 0.5, "mxfp8": 1,
 }  # fmt: skip
 
-PRECISION_STATES = ("params", "compute", "gradients", "master", "moments")
+PRECISION_STATES = ("params", "compute", "gradients", "master", "moments", "update", "gather", "reduce")
+"""`update`: of a copy of the gradient shard that the optimizer reads. `gather`, `reduce`: of messages; quantised ones too."""
 
 SCHEDULES: dict[str, bool] = {
     "gpipe": False,

@@ -88,8 +88,8 @@ sent by one device in a step
 def test_groups(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "cost", STAGES, "--spec", "published_pos", "--per", "group")
     assert code == 0
-    rows = [line.split("  ") for line in out.splitlines() if line.startswith("  model")]
-    assert [" ".join(filter(None, row)).split(" (")[0] for row in rows] == [
+    rows = [line.split() for line in out.splitlines() if line.startswith("  model")]
+    assert [" ".join(row).split(" (")[0] for row in rows] == [
         "model params fp16 15 GB", "model master fp32 468.8 MB", "model moments fp32 937.5 MB",
         "model gradients fp16 15 GB", "model sent 29.53 GB",
     ]  # fmt: skip
