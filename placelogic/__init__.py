@@ -9,13 +9,20 @@ from __future__ import annotations
 TYPE_CHECKING = False  # known to type checkers under this name; `typing` itself is not free
 if TYPE_CHECKING:
     from placelogic.checking import check as check
+    from placelogic.frontends.live import LiveSpec as LiveSpec
+    from placelogic.frontends.live import from_torch as from_torch
     from placelogic.report.diagnostic import Report as Report
 
 __version__ = "0.1.0"
-__all__ = ["Report", "__version__", "check"]
+__all__ = ["LiveSpec", "Report", "__version__", "check", "from_torch"]
 
 # Importing the package must stay free; what does the work is loaded when it is asked for.
-_HOMES = {"check": "placelogic.checking", "Report": "placelogic.report.diagnostic"}
+_HOMES = {
+    "check": "placelogic.checking",
+    "Report": "placelogic.report.diagnostic",
+    "LiveSpec": "placelogic.frontends.live",
+    "from_torch": "placelogic.frontends.live",
+}
 
 
 def __getattr__(name: str) -> object:

@@ -1,0 +1,81 @@
+"""Who updates which parameter, and where the optimizer's state lies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from placelogic.frontends.live.axes import Axes, MeshAxes
+from placelogic.frontends.live.problems import refuse
+from placelogic.program.catalog import OPTIMIZERS
+
+NAMES = {"adamw": "adamw", "adam": "adam", "sgd": "sgd", "adagrad": "adagrad", "rmsprop": "rmsprop", "nadam": "nadam",
+         "muon": "muon", "adafactor": "adafactor"}  # fmt: skip
+"""Optimizers of PyTorch (type in lower case) by their name in the language. Others are found by that name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Updated:
+    """`zero`: the axes whose devices share the state, a whole parameter each; `moments`: the dtype of the
+    state where there is one already."""
+
+    name: str
+    zero: Axes
+    moments: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Updates:
+    """By id of the parameter. Raises SpecError when asked for one that two optimizers hold."""
+
+    found: dict[int, Updated]
+
+    def of(self, parameter: Any) -> Updated | None:
+        return self.found.get(id(parameter))
+
+
+def updates(given: Any, axes: MeshAxes) -> Updates:
+    """`given`: an optimizer, or several. Raises SpecError (PL381, PL384, PL387)."""
+    found: dict[int, Updated] = {}
+    for one in given if isinstance(given, Iterable) else (given,):
+        for optimizer, zero in _plain(one, axes):
+            name = _name(optimizer)
+            for group in optimizer.param_groups if not zero else one.param_groups:
+                for parameter in group["params"]:
+                    if id(parameter) in found:
+                        raise refuse("PL384", "one parameter is held by two optimizers", "give it to one of them")
+                    found[id(parameter)] = Updated(name, zero, _dtype(optimizer.state.get(parameter, {})))
+    return Updates(found)
+
+
+def _plain(one: Any, axes: MeshAxes) -> list[tuple[torch.optim.Optimizer, Axes]]:
+    """The optimizer proper, and the axes along which its state is dealt out."""
+    from torch.distributed.optim import ZeroRedundancyOptimizer
+
+    if isinstance(one, ZeroRedundancyOptimizer):
+        if one._overlap_with_ddp:
+            raise refuse("PL384", "ZeroRedundancyOptimizer with overlap_with_ddp updates in hooks of DDP, which is "
+                         "not modelled", "leave overlap_with_ddp out")  # fmt: skip
+        return [(one.optim, axes.of_group(one.process_group, "ZeroRedundancyOptimizer"))]
+    if not isinstance(one, torch.optim.Optimizer):
+        raise refuse("PL381", f"`optimizer` is a {type(one).__name__}, not a torch.optim.Optimizer",
+                     "pass the optimizer itself, or a list of optimizers")  # fmt: skip
+    return [(one, ())]
+
+
+def _name(optimizer: torch.optim.Optimizer) -> str:
+    kind = type(optimizer).__name__.lower()
+    name = NAMES.get(kind, kind if kind in OPTIMIZERS else None)
+    if name is None:
+        raise refuse("PL387", f"the optimizer {type(optimizer).__name__} is not known",
+                     "known ones: " + ", ".join(OPTIMIZERS))  # fmt: skip
+    return name
+
+
+def _dtype(state: dict[str, Any]) -> Any:
+    """Of the moments: whatever has the form of a tensor; counters of steps are none."""
+    kept = [value for value in state.values() if torch.is_tensor(value) and value.dim() > 0]
+    return kept[0].dtype if kept else None
