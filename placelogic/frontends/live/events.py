@@ -11,7 +11,10 @@ Axes = tuple[str, ...]
 Phase = Literal["forward", "backward", "between", "optimizer"]
 """`between`: after the backward pass, outside of the optimizer. The loss counts as forward."""
 
-Purpose = Literal["weights", "activations", "scalar", "control"]
+Purpose = Literal["weights", "model", "scalar", "control"]
+"""`model`: the forward pass, the loss and the formulas of the backward pass: activations, or gathered parameters;
+`weights`: what is done with gradients and parameters otherwise; `scalar`: the same with single numbers;
+`control`: no floating-point numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,9 +23,10 @@ class Event:
 
     `op`: sum, avg, max, ...; None where nothing is reduced. `axes`: along which its ranks lie; None when they
     are no group of the mesh. `bytes`: the whole message (gathered, or before it is scattered), which is
-    `elements` numbers in `tensors` tensors. `purpose`: judged from where in the step it was issued, and from
-    the dtype. `root`: of a broadcast; `peer`: of a transfer. `factor`: what the reduced gradient was
-    multiplied by since it was computed or last communicated (None: unknown)."""
+    `elements` numbers in `tensors` tensors. `purpose`: judged from where in the step it was issued, and
+    from the dtype. `root`: of a broadcast; `peer`: of a transfer. `factor`: what the reduced gradient was
+    multiplied by since it was computed or last communicated (None: unknown). `again`: the very same tensor was
+    reduced like this before, and is unchanged, as DTensor does for every use of a gradient in parts."""
 
     order: int
     operation: str
@@ -39,6 +43,7 @@ class Event:
     peer: int | None = None
     factor: Fraction | None = Fraction(1)
     parent: int | None = None
+    again: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from placelogic.frontends.live.calls import tensors
+from placelogic.frontends.live.calls import Call, tensors
 
 SCALES = {"mul": 1, "mul_": 1, "div": -1, "div_": -1, "true_divide": -1, "true_divide_": -1}
 EACH = {"_foreach_mul": 1, "_foreach_mul_": 1, "_foreach_div": -1, "_foreach_div_": -1}
@@ -42,6 +42,8 @@ class Lineage:
 
     def __init__(self) -> None:
         self._stories: dict[int, tuple[StorageWeakRef, Story]] = {}
+        self._reduced: dict[tuple[Any, ...], tuple[StorageWeakRef, int]] = {}
+        self._filling: set[int] = set()
 
     def of(self, tensor: torch.Tensor) -> Story:
         found = self._stories.get(_key(tensor))
@@ -49,6 +51,7 @@ class Lineage:
 
     def set(self, tensor: torch.Tensor, story: Story) -> None:
         key = _key(tensor)
+        self._filling.discard(key)
         if story == NEW:
             self._stories.pop(key, None)
         else:
@@ -66,9 +69,26 @@ class Lineage:
             first.factor if same else None, max(parents, default=None), any(one.computed for one in stories)
         )  # fmt: skip
 
-    def communicated(self, results: Sequence[torch.Tensor], order: int) -> None:
-        for tensor in results:
+    def communicated(self, call: Call, order: int) -> None:
+        """The results are new; what they are multiplied by counts from here."""
+        sources = {_key(tensor) for tensor in call.sources}
+        for tensor in call.results:
             self.set(tensor, Story(Fraction(1), order))
+            if call.operation == "reduce-scatter" and _key(tensor) not in sources:
+                self._filling.add(_key(tensor))
+
+    def again(self, operation: str, ranks: tuple[int, ...], call: Call) -> bool:
+        """Whether this very tensor, unchanged, was already reduced like this into another one: then the result
+        is the same once more, and no contribution counts twice."""
+        inside = {_key(tensor) for tensor in call.results}
+        if call.op is None or len(call.sources) != 1 or _key(call.sources[0]) in inside:
+            return False
+        source = call.sources[0]
+        key = (operation, ranks, _key(source), source.storage_offset(), source.numel())
+        now = (StorageWeakRef(source.untyped_storage()), source._version)
+        before = self._reduced.get(key)
+        self._reduced[key] = now
+        return before is not None and not before[0].expired() and before[1] == now[1]
 
     def watch(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         """Called after every operation on gradients."""
@@ -94,7 +114,10 @@ class Lineage:
 
     def _copy(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         if name == "copy_":
-            self.set(args[0], self.of(args[1]))
+            # gloo reduces in a buffer of its own, and copies the result out when it is waited for.
+            if _key(args[0]) not in self._filling or self.of(args[1]) != NEW:
+                self.set(args[0], self.of(args[1]))
+            self._filling.discard(_key(args[0]))
         elif name == "_foreach_copy_":
             for target, source in zip(args[0], args[1], strict=True):
                 self.set(target, self.of(source))

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch import nn
+from torch.distributed.tensor import DTensor
 
 from placelogic.frontends.live.axes import Axes, MeshAxes
 from placelogic.frontends.live.problems import refuse
@@ -51,6 +53,24 @@ def updates(given: Any, axes: MeshAxes) -> Updates:
     return Updates(found)
 
 
+def measure(modules: Iterable[nn.Module], given: Any, axes: MeshAxes) -> dict[str, int]:
+    """Bytes of each state that this rank holds now."""
+    parameters = {id(one): one for module in modules for one in module.parameters()}.values()
+    held = {"params": 0, "gradients": 0, "optimizer": 0}
+    for parameter in parameters:
+        held["params"] += _bytes(parameter)
+        held["gradients"] += _bytes(parameter.grad) if parameter.grad is not None else 0
+    for one in given if isinstance(given, Iterable) else (given,):
+        for optimizer, _ in _plain(one, axes):
+            held["optimizer"] += sum(_bytes(value) for state in optimizer.state.values() for value in _moments(state))
+    return held
+
+
+def _bytes(tensor: Any) -> int:
+    local = tensor.to_local() if isinstance(tensor, DTensor) else tensor
+    return int(local.numel() * local.element_size())
+
+
 def _plain(one: Any, axes: MeshAxes) -> list[tuple[torch.optim.Optimizer, Axes]]:
     """The optimizer proper, and the axes along which its state is dealt out."""
     from torch.distributed.optim import ZeroRedundancyOptimizer
@@ -76,6 +96,10 @@ def _name(optimizer: torch.optim.Optimizer) -> str:
 
 
 def _dtype(state: dict[str, Any]) -> Any:
-    """Of the moments: whatever has the form of a tensor; counters of steps are none."""
-    kept = [value for value in state.values() if torch.is_tensor(value) and value.dim() > 0]
+    kept = _moments(state)
     return kept[0].dtype if kept else None
+
+
+def _moments(state: dict[str, Any]) -> list[Any]:
+    """Whatever has the form of a tensor; counters of steps are none."""
+    return [value for value in state.values() if torch.is_tensor(value) and value.dim() > 0]

@@ -5,7 +5,6 @@ and plain torch.distributed calls issue, with gloo, NCCL and under the fake proc
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
@@ -84,6 +83,7 @@ class Recorder(TorchDispatchMode):
     def _add(self, call: calls.Call, phase: Phase, factor: Any, parent: int | None) -> None:
         order = len(self.events)
         axes = self.axes.between(call.peer) if call.peer is not None else self.axes.of_ranks(call.ranks)
+        again = self._lineage.again(call.operation, call.ranks, call)
         floating = all(tensor.is_floating_point() for tensor in call.whole) and bool(call.whole)
         self.events.append(
             Event(
@@ -91,10 +91,10 @@ class Recorder(TorchDispatchMode):
                 sum(tensor.numel() * tensor.element_size() for tensor in call.whole),
                 sum(tensor.numel() for tensor in call.whole), len(call.whole),
                 str(call.whole[0].dtype).removeprefix("torch.") if call.whole else "",
-                phase, self._purpose(call, phase, floating), call.root, call.peer, factor, parent,
+                phase, self._purpose(call, phase, floating), call.root, call.peer, factor, parent, again,
             )
         )  # fmt: skip
-        self._lineage.communicated(call.results, order)
+        self._lineage.communicated(call, order)
 
     # --- where in the step we are ---
 
@@ -118,7 +118,7 @@ class Recorder(TorchDispatchMode):
         if not floating:
             return "control"
         if not self._on_gradients(phase):
-            return "activations"
+            return "model"
         return "scalar" if all(tensor.numel() == 1 for tensor in call.whole) else "weights"
 
     def _enter_module(self, module: Any, inputs: Any) -> None:
@@ -143,6 +143,3 @@ class Recorder(TorchDispatchMode):
 
     def _leave_optimizer(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         self._optimizing -= 1
-
-
-Hook = Callable[..., Any]

@@ -16,7 +16,7 @@ from placelogic.frontends.live import pipeline as stages
 from placelogic.frontends.live.axes import MeshAxes
 from placelogic.frontends.live.found import Model
 from placelogic.frontends.live.groups import grouped
-from placelogic.frontends.live.optimizers import updates
+from placelogic.frontends.live.optimizers import measure, updates
 from placelogic.frontends.live.problems import refuse
 from placelogic.frontends.live.read import Reader, merged
 from placelogic.frontends.live.wrappers import check_modules
@@ -32,10 +32,12 @@ LOSSES = ("mean local", "mean global", "sum")
 @dataclass(frozen=True, slots=True)
 class LiveSpec:
     """`text` is a spec, whole and readable. `weights`: the parameters of each group of weights by their names
-    in the model; those of other pipeline stages too."""
+    in the model; those of other pipeline stages too. `held`: bytes of params, gradients and optimizer state
+    that this rank held when it was read; counters of steps are left out."""
 
     text: str
     weights: Mapping[str, tuple[str, ...]]
+    held: Mapping[str, int]
 
     def __str__(self) -> str:
         return self.text
@@ -97,7 +99,8 @@ def from_torch(
     groups = grouped(found)
     title = f"Read from a model by placelogic.from_torch, PyTorch {torch.__version__}."
     names = {group.name: tuple(member.name for member in group.members) for group in groups}
-    return LiveSpec(write(found, groups, said, title), names)
+    held = measure((module for module, _ in given.modules), optimizer, axes)
+    return LiveSpec(write(found, groups, said, title), names, held)
 
 
 def _mesh_of(given: stages.Given) -> MeshAxes:

@@ -11,14 +11,20 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
+# What ranks use is loaded once, before they are forked.
+import placelogic.cost  # noqa: F401
+import placelogic.elaborate.derive  # noqa: F401
+import placelogic.frontends.live  # noqa: F401
+import placelogic.syntax.parse  # noqa: F401
 
-def run(ranks: int, function: Callable[..., Any], *arguments: Any, seconds: float = 60) -> list[Any]:
+
+def run(ranks: int, function: Callable[..., Any], *arguments: Any, group: bool = True, seconds: float = 60) -> list[Any]:
     """What the function returned on each rank. AssertionError with the traceback of the first rank that failed."""
     context = multiprocessing.get_context("fork")
     with tempfile.TemporaryDirectory() as folder:
         results: Any = context.Queue()
         workers = [
-            context.Process(target=_work, args=(rank, ranks, folder, results, function, arguments), daemon=True)
+            context.Process(target=_work, args=(rank, ranks, folder if group else None, results, function, arguments))
             for rank in range(ranks)
         ]
         for worker in workers:
@@ -40,14 +46,23 @@ def run(ranks: int, function: Callable[..., Any], *arguments: Any, seconds: floa
         return [done[rank] for rank in range(ranks)]
 
 
-def _work(rank: int, ranks: int, folder: str, results: Any, function: Callable[..., Any], arguments: Any) -> None:
+def alone(function: Callable[..., Any], *arguments: Any) -> Any:
+    """What the function returned in a process of its own, which sets up no process group."""
+    return run(1, function, *arguments, group=False)[0]
+
+
+def _work(
+    rank: int, ranks: int, folder: str | None, results: Any, function: Callable[..., Any], arguments: Any
+) -> None:
     import torch
     import torch.distributed as dist
 
     torch.set_num_threads(1)
     torch.manual_seed(0)
     try:
-        dist.init_process_group("gloo", init_method=f"file://{folder}/rendezvous", rank=rank, world_size=ranks)
+        if folder is not None:
+            meet = f"file://{folder}/rendezvous"
+            dist.init_process_group("gloo", init_method=meet, rank=rank, world_size=ranks)
         answer = (rank, False, function(*arguments))
     except BaseException:
         answer = (rank, True, traceback.format_exc())

@@ -20,7 +20,6 @@ from torch.distributed.pipelining import PipelineStage, Schedule1F1B
 from torch.distributed.tensor import Replicate, Shard
 from torch.distributed.tensor.parallel import (
     ColwiseParallel,
-    PrepareModuleInput,
     RowwiseParallel,
     SequenceParallel,
     parallelize_module,
@@ -203,5 +202,3 @@ MODELS: dict[str, tuple[int, Callable[[], Setup]]] = {
     "pp": (2, pp),
 }
 """Name -> number of ranks, and the function."""
-
-__all__ = ["MODELS", "PrepareModuleInput", "Setup"]
