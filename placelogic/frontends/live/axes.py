@@ -40,13 +40,13 @@ class MeshAxes:
         return self.groups.get(frozenset(ranks))
 
     def of_group(self, group: Any, what: str) -> Axes:
-        """As above, for a process group. Raises SpecError (PL382)."""
+        """As above, for a process group. Raises SpecError (PL522)."""
         ranks = ranks_of(group)
         axes = self.of_ranks(ranks)
         if axes is None:
             shown = ", ".join(map(str, ranks[:16])) + (", ..." if len(ranks) > 16 else "")
             raise refuse(
-                "PL382",
+                "PL522",
                 f"{what} works in the group of ranks {shown}, which does not run along axes of the mesh "
                 f"({self.describe()})",
                 "pass the mesh that the groups were made from: from_torch(model, optimizer, mesh)",
@@ -72,17 +72,17 @@ def ranks_of(group: Any) -> list[int]:
 
 
 def from_mesh(mesh: Any) -> MeshAxes:
-    """Raises SpecError (PL381, PL382)."""
+    """Raises SpecError (PL521, PL522)."""
     if not all(hasattr(mesh, name) for name in ("mesh", "mesh_dim_names", "get_rank")):
         raise refuse(
-            "PL381", f"`mesh` is a {type(mesh).__name__}, not a DeviceMesh",
+            "PL521", f"`mesh` is a {type(mesh).__name__}, not a DeviceMesh",
             'make one: init_device_mesh("cuda", (4, 2), mesh_dim_names=("dp", "tp"))',
         )  # fmt: skip
     names = mesh.mesh_dim_names
     if names is None and mesh.ndim == 1:
         names = ("dp",)
     if names is None:
-        raise refuse("PL382", "the axes of the mesh have no names", "pass mesh_dim_names to init_device_mesh")
+        raise refuse("PL522", "the axes of the mesh have no names", "pass mesh_dim_names to init_device_mesh")
     return build(tuple(names), mesh.mesh.tolist(), tuple(mesh.mesh.shape), mesh.get_rank())
 
 
@@ -96,10 +96,10 @@ def build(names: Axes, layout: Any, shape: tuple[int, ...], rank: int) -> MeshAx
     """`layout`: the ranks, as nested lists of that shape."""
     for name in names:
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-            raise refuse("PL382", f"`{name}` is no name for an axis", "use letters, digits and underscores")
+            raise refuse("PL522", f"`{name}` is no name for an axis", "use letters, digits and underscores")
     placed = {_at(layout, index): index for index in itertools.product(*map(range, shape))}
     if rank not in placed:
-        raise refuse("PL382", f"rank {rank} is not part of the mesh", "pass the mesh on its own ranks only")
+        raise refuse("PL522", f"rank {rank} is not part of the mesh", "pass the mesh on its own ranks only")
     here = placed[rank]
     real = [number for number, size in enumerate(shape) if size > 1]
     groups: dict[frozenset[int], Axes] = {}

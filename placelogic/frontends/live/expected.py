@@ -103,7 +103,7 @@ def _program(
     if len(chosen) != 1:
         known = [spec.name for spec in open_]
         hint = (name and closest(name, known)) or f"name one: {', '.join(known)}"
-        raise refuse("PL389", f"there is no spec `{name}`" if name else f"there are {len(known)} specs", hint, path)
+        raise refuse("PL529", f"there is no spec `{name}`" if name else f"there are {len(known)} specs", hint, path)
     if chosen[0].program is None:
         complete(chosen[0])  # raises
     declared = {atom.name for atom in chosen[0].program.mesh.atoms}  # type: ignore[union-attr]
@@ -118,7 +118,7 @@ def _meanings(program: Program, mesh: Mapping[str, tuple[int, int]], path: str) 
     for axis in mesh:
         if axis not in known:
             hint = closest(axis, known) or f"the spec has {', '.join(known)}: name the axes of the mesh like them"
-            raise refuse("PL389", f"the mesh has an axis `{axis}`, which the spec does not have", hint, path)
+            raise refuse("PL529", f"the mesh has an axis `{axis}`, which the spec does not have", hint, path)
     return {axis: known[axis] for axis in mesh}
 
 
@@ -144,9 +144,9 @@ def _sizes(
     covered = {atom for atoms in meanings.values() for atom in atoms}
     for axis in program.mesh.axes:
         if axis not in env:
-            raise refuse("PL389", f"the size of `{axis}` is not known", f'say it: compare(..., at={{"{axis}": 2}})', path)
+            raise refuse("PL529", f"the size of `{axis}` is not known", f'say it: compare(..., at={{"{axis}": 2}})', path)
         if axis not in covered and env[axis] != 1:
-            raise refuse("PL389", f"the mesh has no axis `{axis}`, which the spec gives the size {env[axis]}",
+            raise refuse("PL529", f"the mesh has no axis `{axis}`, which the spec gives the size {env[axis]}",
                          "trace with the whole mesh, its axes named as in the spec", path)  # fmt: skip
     sizes = {axis: int(env[axis]) for axis in program.mesh.axes}
     for axis, atoms in meanings.items():
@@ -154,7 +154,7 @@ def _sizes(
         for atom in atoms:
             product *= sizes[atom]
         if product != mesh[axis][0]:
-            raise refuse("PL389", f"the mesh has {axis} = {mesh[axis][0]}, the spec {product}",
+            raise refuse("PL529", f"the mesh has {axis} = {mesh[axis][0]}, the spec {product}",
                          "leave the size open in the spec, or check the spec of this run", path)  # fmt: skip
     return sizes
 
@@ -180,7 +180,7 @@ def _expected(
         if None in numbers:
             missing = {str(symbol) for value in (one.members, one.bytes, one.times) for symbol in value.free_symbols}
             unknown = ", ".join(sorted(missing - set(given) - set(cost.values)))
-            raise refuse("PL389", f"the spec leaves open: {unknown}", "say the sizes: compare(..., at={...})", path)
+            raise refuse("PL529", f"the spec leaves open: {unknown}", "say the sizes: compare(..., at={...})", path)
         members, size, times = (Fraction(number or 0) for number in numbers)
         if members > 1 and times > 0:
             found.append(

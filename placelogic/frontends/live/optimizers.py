@@ -40,7 +40,7 @@ class Updates:
 
 
 def updates(given: Any, axes: MeshAxes) -> Updates:
-    """`given`: an optimizer, or several. Raises SpecError (PL381, PL384, PL387)."""
+    """`given`: an optimizer, or several. Raises SpecError (PL521, PL524, PL527)."""
     found: dict[int, Updated] = {}
     for one in given if isinstance(given, Iterable) else (given,):
         for optimizer, zero in _plain(one, axes):
@@ -48,7 +48,7 @@ def updates(given: Any, axes: MeshAxes) -> Updates:
             for group in optimizer.param_groups if not zero else one.param_groups:
                 for parameter in group["params"]:
                     if id(parameter) in found:
-                        raise refuse("PL384", "one parameter is held by two optimizers", "give it to one of them")
+                        raise refuse("PL524", "one parameter is held by two optimizers", "give it to one of them")
                     found[id(parameter)] = Updated(name, zero, _dtype(optimizer.state.get(parameter, {})))
     return Updates(found)
 
@@ -77,11 +77,11 @@ def _plain(one: Any, axes: MeshAxes) -> list[tuple[torch.optim.Optimizer, Axes]]
 
     if isinstance(one, ZeroRedundancyOptimizer):
         if one._overlap_with_ddp:
-            raise refuse("PL384", "ZeroRedundancyOptimizer with overlap_with_ddp updates in hooks of DDP, which is "
+            raise refuse("PL524", "ZeroRedundancyOptimizer with overlap_with_ddp updates in hooks of DDP, which is "
                          "not modelled", "leave overlap_with_ddp out")  # fmt: skip
         return [(one.optim, axes.of_group(one.process_group, "ZeroRedundancyOptimizer"))]
     if not isinstance(one, torch.optim.Optimizer):
-        raise refuse("PL381", f"`optimizer` is a {type(one).__name__}, not a torch.optim.Optimizer",
+        raise refuse("PL521", f"`optimizer` is a {type(one).__name__}, not a torch.optim.Optimizer",
                      "pass the optimizer itself, or a list of optimizers")  # fmt: skip
     return [(one, ())]
 
@@ -90,7 +90,7 @@ def _name(optimizer: torch.optim.Optimizer) -> str:
     kind = type(optimizer).__name__.lower()
     name = NAMES.get(kind, kind if kind in OPTIMIZERS else None)
     if name is None:
-        raise refuse("PL387", f"the optimizer {type(optimizer).__name__} is not known",
+        raise refuse("PL527", f"the optimizer {type(optimizer).__name__} is not known",
                      "known ones: " + ", ".join(OPTIMIZERS))  # fmt: skip
     return name
 

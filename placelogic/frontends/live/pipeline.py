@@ -37,7 +37,7 @@ class Given:
 
 
 def unpack(model: Any) -> Given:
-    """`model`: a module, a pipeline stage or several, or a schedule. Raises SpecError (PL381, PL384)."""
+    """`model`: a module, a pipeline stage or several, or a schedule. Raises SpecError (PL521, PL524)."""
     if isinstance(model, nn.Module):
         return Given(((model, 0),), None, 1, None, None, None)
     kind = type(model).__name__
@@ -45,31 +45,31 @@ def unpack(model: Any) -> Given:
     if hasattr(model, "_n_microbatches") and hasattr(model, "step"):
         schedule = SCHEDULES.get(kind)
         if schedule is None:
-            raise refuse("PL384", f"the schedule {kind} is not known", "known ones: " + ", ".join(SCHEDULES))
+            raise refuse("PL524", f"the schedule {kind} is not known", "known ones: " + ", ".join(SCHEDULES))
         microbatches, divides = model._n_microbatches, bool(model.scale_grads)
         model = model._stages if hasattr(model, "_stages") else model._stage
     stages = list(model) if isinstance(model, Iterable) else [model]
     if not stages or not all(hasattr(one, "submod") and hasattr(one, "stage_index") for one in stages):
-        raise refuse("PL381", f"`model` is a {kind}, which is no module, no pipeline stage and no schedule",
+        raise refuse("PL521", f"`model` is a {kind}, which is no module, no pipeline stage and no schedule",
                      "pass the model itself; for a pipeline its schedule, or its stages")  # fmt: skip
     modules = tuple((one.submod, one.stage_index) for one in stages)
     return Given(modules, stages[0].group, stages[0].num_stages, schedule, microbatches, divides)
 
 
 def described(given: Given, axes: MeshAxes) -> Pipeline | None:
-    """Raises SpecError (PL382)."""
+    """Raises SpecError (PL522)."""
     if given.group is None and given.stages == 1 and given.schedule is None:
         return None
     along = axes.of_group(given.group, "the pipeline")
     if not along:
         return None
     if len(along) > 1:
-        raise refuse("PL382", f"the stages lie on several axes of the mesh: {', '.join(along)}", "give them one axis")
+        raise refuse("PL522", f"the stages lie on several axes of the mesh: {', '.join(along)}", "give them one axis")
     return Pipeline(along[0], given.stages, given.schedule, given.microbatches, given.divides)
 
 
 def gathered(parameters: list[Parameter], given: Given, pipeline: Pipeline) -> list[Parameter]:
-    """The parameters of all stages: those of the other ranks are asked for. Raises SpecError (PL388)."""
+    """The parameters of all stages: those of the other ranks are asked for. Raises SpecError (PL528)."""
     import torch.distributed as dist
 
     present = {stage for _, stage in given.modules}
@@ -85,7 +85,7 @@ def gathered(parameters: list[Parameter], given: Given, pipeline: Pipeline) -> l
         present = seen
     missing = ", ".join(map(str, sorted(set(range(pipeline.stages)) - present)))
     raise refuse(
-        "PL388", f"stages {missing} of {pipeline.stages} are not here, so their weights are not known",
+        "PL528", f"stages {missing} of {pipeline.stages} are not here, so their weights are not known",
         "under a fake process group pass a list of all stages, built in this process; else call from_torch on "
         "every rank",
     )  # fmt: skip

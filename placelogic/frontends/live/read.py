@@ -26,7 +26,7 @@ SHARDED, REPLICATED = "sharded", "replicated"
 def dtype_name(dtype: Any, what: str) -> str:
     name = DTYPES.get(str(dtype).removeprefix("torch."))
     if name is None:
-        raise refuse("PL387", f"{what} has the dtype {dtype}, which the language does not have",
+        raise refuse("PL527", f"{what} has the dtype {dtype}, which the language does not have",
                      "it has " + ", ".join(DTYPE_BYTES))  # fmt: skip
     return name
 
@@ -80,7 +80,7 @@ class Reader:
         for number, placement in enumerate(parameter.placements):
             along = self.axes.of_group(mesh.get_group(number), f"`{name}`")
             if placement.is_partial():
-                raise refuse("PL384", f"`{name}` is a partial DTensor, which is not modelled",
+                raise refuse("PL524", f"`{name}` is a partial DTensor, which is not modelled",
                              "parameters are placed Shard or Replicate")  # fmt: skip
             # A strided shard is a Shard too, except to `is_shard` of PyTorch 2.11 and later.
             dim = getattr(placement, "dim", None)
@@ -134,7 +134,7 @@ class _One:
                 result.extend(along)
             elif not self.styled and not self._whole_by_gradient(along, result):
                 raise refuse(
-                    "PL386",
+                    "PL526",
                     f"`{self.name}` is a DTensor that is whole along {', '.join(along)}, and nothing says whether "
                     "its activations are too: it is in no plan of torch.distributed.tensor.parallel",
                     "call from_torch after a backward pass, when its gradient shows it",

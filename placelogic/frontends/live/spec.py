@@ -73,10 +73,10 @@ def from_torch(
     A model does not tell the rest: `microbatches` (that of a schedule is known), `loss` ("mean local", "mean
     global", "sum" or "mean over dp"), `tokens` ("even", "uneven"), `splits` (axis -> batch, sequence or tokens,
     where wrappers do not show it), `clip` (whether the loop calls clip_grad_norm_). `open_sizes` leaves mesh
-    sizes and micro-batches open, to be checked for all of them. Raises SpecError (PL380 to PL388).
+    sizes and micro-batches open, to be checked for all of them. Raises SpecError (PL520 to PL528).
     """
     if not dist.is_initialized():
-        raise refuse("PL381", "torch.distributed is not initialised", "call init_process_group first")
+        raise refuse("PL521", "torch.distributed is not initialised", "call init_process_group first")
     given = stages.unpack(model)
     axes = live_axes.from_mesh(mesh) if mesh is not None else _mesh_of(given)
     pipeline = stages.described(given, axes)
@@ -90,7 +90,7 @@ def from_torch(
     if pipeline is not None:
         parameters = stages.gathered(parameters, given, pipeline)
     if not parameters:
-        raise refuse("PL381", "the model has no parameters", "pass the model that is trained")
+        raise refuse("PL521", "the model has no parameters", "pass the model that is trained")
     _check_axes(reader, splits, pipeline.axis if pipeline else None)
     found = Model(
         axes.names, axes.sizes, tuple(merged(splits, reader.batch)), tuple(parameters), pipeline,
@@ -121,26 +121,26 @@ def _mesh_of(given: stages.Given) -> MeshAxes:
 
 def _count(said: int | None, scheduled: int | None) -> int:
     if said is not None and (isinstance(said, bool) or not isinstance(said, int) or said < 1):
-        raise refuse("PL381", f"microbatches must be a positive whole number, not {said!r}", "leave it out for 1")
+        raise refuse("PL521", f"microbatches must be a positive whole number, not {said!r}", "leave it out for 1")
     if said is not None and scheduled is not None and said != scheduled:
-        raise refuse("PL381", f"microbatches = {said}, but the schedule has {scheduled}", "leave it out")
+        raise refuse("PL521", f"microbatches = {said}, but the schedule has {scheduled}", "leave it out")
     return said or scheduled or 1
 
 
 def _loss(loss: str) -> str:
     if loss not in LOSSES and not loss.startswith("mean over "):
-        raise refuse("PL381", f"`{loss}` is no way to divide a loss", f"use {', '.join(LOSSES)} or mean over AXES")
+        raise refuse("PL521", f"`{loss}` is no way to divide a loss", f"use {', '.join(LOSSES)} or mean over AXES")
     return loss
 
 
 def _check_said(splits: Mapping[str, str], said: Said, axes: MeshAxes) -> None:
     if said.tokens not in ("even", "uneven"):
-        raise refuse("PL381", f"tokens are even or uneven, not `{said.tokens}`", "leave it out for even")
+        raise refuse("PL521", f"tokens are even or uneven, not `{said.tokens}`", "leave it out for even")
     for axis, dim in splits.items():
         if axis not in axes.names:
-            raise refuse("PL382", f"the mesh has no axis `{axis}`: {axes.describe()}", "name its axes in `splits`")
+            raise refuse("PL522", f"the mesh has no axis `{axis}`: {axes.describe()}", "name its axes in `splits`")
         if dim not in SPLITS:
-            raise refuse("PL381", f"nothing is split along `{dim}`", f"use {', '.join(SPLITS)}")
+            raise refuse("PL521", f"nothing is split along `{dim}`", f"use {', '.join(SPLITS)}")
 
 
 def _check_axes(reader: Reader, splits: Mapping[str, str], pipeline: str | None) -> None:
@@ -148,12 +148,12 @@ def _check_axes(reader: Reader, splits: Mapping[str, str], pipeline: str | None)
     for axis, size in zip(reader.axes.names, reader.axes.sizes, strict=True):
         if size > 1 and axis != pipeline and not {axis} & {*reader.batch, *reader.tensor, *splits}:
             raise refuse(
-                "PL383", f"nothing in the model says what the axis `{axis}` (size {size}) is for",
+                "PL523", f"nothing in the model says what the axis `{axis}` (size {size}) is for",
                 f'say what it splits: from_torch(..., splits={{"{axis}": "batch"}})',
             )  # fmt: skip
         if axis in reader.tensor and axis in {**reader.batch, **splits}:
             raise refuse(
-                "PL384", f"parameters are cut over `{axis}`, which also splits the work: expert weights, whose tokens "
+                "PL524", f"parameters are cut over `{axis}`, which also splits the work: expert weights, whose tokens "
                 "travel, are not read from a model", "write the spec of the experts by hand: `routed over`",
             )  # fmt: skip
 

@@ -76,7 +76,7 @@ class Trace:
         at: Mapping[str, int] | None = None,
     ) -> Comparison:
         """Hold the step against a spec: a path, its text, or what `from_torch` gave. `name`: of the spec, where
-        there are several; `at`: sizes that it leaves open. Raises SpecError (PL389, and whatever is wrong with
+        there are several; `at`: sizes that it leaves open. Raises SpecError (PL529, and whatever is wrong with
         the spec)."""
         mesh = {
             axis: (size, self._axes.along[axis].index(self._axes.rank))
@@ -84,7 +84,7 @@ class Trace:
         }
         wanted = plan(spec.text if isinstance(spec, LiveSpec) else spec, name, dict(at or {}), mesh)
         if not self._recorder.fed:
-            raise refuse("PL389", "no optimizer took a step in the trace", "put a whole training step into the block",
+            raise refuse("PL529", "no optimizer took a step in the trace", "put a whole training step into the block",
                          "<trace>")  # fmt: skip
         groups = {ranks: frozenset(axes) for ranks, axes in self._axes.groups.items()}
         found: Found = compare(wanted, self.events, self.fed, groups)
@@ -100,9 +100,9 @@ def trace(mesh: Any = None) -> Trace:
         print(t.compare("spec.place"))
 
     `mesh`: the DeviceMesh, its axes named as in the spec; left out, one axis `dp` of all ranks. Works with any
-    backend, the fake one included. Raises SpecError (PL381, PL382)."""
+    backend, the fake one included. Raises SpecError (PL521, PL522)."""
     if not dist.is_initialized():
-        raise refuse("PL381", "torch.distributed is not initialised", "call init_process_group first", "<trace>")
+        raise refuse("PL521", "torch.distributed is not initialised", "call init_process_group first", "<trace>")
     return Trace(live_axes.from_mesh(mesh) if mesh is not None else live_axes.of_world(None))
 
 

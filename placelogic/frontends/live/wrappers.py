@@ -51,16 +51,16 @@ class Shards:
 
 
 def check_modules(model: nn.Module, batch: bool) -> None:
-    """Refuse wrappers whose behaviour is not modelled. Raises SpecError (PL384)."""
+    """Refuse wrappers whose behaviour is not modelled. Raises SpecError (PL524)."""
     for name, module in model.named_modules():
         kind = type(module).__name__
         home = type(module).__module__.split(".")[0]
         shown = f"`{name}` is a {kind}" if name else f"the model is a {kind}"
         if kind in REFUSED and home in ("torch", "deepspeed"):
-            raise refuse("PL384", f"{shown}, which is not read", REFUSED[kind])
+            raise refuse("PL524", f"{shown}, which is not read", REFUSED[kind])
         if batch and kind in COUPLED and module.training:
             raise refuse(
-                "PL384",
+                "PL524",
                 f"{shown}: statistics of the batch couple the samples of one device, and the loss is no sum over "
                 "them any more; this is not modelled",
                 "use a norm that looks at one sample, or put the module in evaluation mode",
@@ -77,12 +77,12 @@ def replicas(model: nn.Module, axes: MeshAxes) -> list[Replicas]:
         hooks = [getattr(hook, "__name__", repr(hook)) for hook, _ in getattr(module, "_comm_hooks", ())]
         for hook in hooks:
             if hook not in MEAN_HOOKS:
-                raise refuse("PL384", f"{shown} has the communication hook {hook}, which is not modelled",
+                raise refuse("PL524", f"{shown} has the communication hook {hook}, which is not modelled",
                              "hooks that are one all-reduce by mean are: " + ", ".join(sorted(MEAN_HOOKS)))  # fmt: skip
         if getattr(module, "mixed_precision", None) is not None:
-            raise refuse("PL384", f"{shown} has mixed_precision, which is not modelled", "leave it out")
+            raise refuse("PL524", f"{shown} has mixed_precision, which is not modelled", "leave it out")
         if not module.require_backward_grad_sync:
-            raise refuse("PL385", f"{shown} is inside no_sync()", "call from_torch outside of it")
+            raise refuse("PL525", f"{shown} is inside no_sync()", "call from_torch outside of it")
         ignored = set(getattr(module, "parameters_to_ignore", ()))
         named = list(module.module.named_parameters())
         found.append(
@@ -117,10 +117,10 @@ def shards(model: nn.Module, axes: MeshAxes, host_ok: bool = True) -> dict[int, 
 
 def _check_flags(group: Any, shown: str) -> None:
     if not group.reduce_grads or not getattr(group, "all_reduce_grads", True):
-        raise refuse("PL385", f"{shown}: set_requires_gradient_sync or set_requires_all_reduce is off",
+        raise refuse("PL525", f"{shown}: set_requires_gradient_sync or set_requires_all_reduce is off",
                      "call from_torch when they are on, as they are in the last micro-batch")  # fmt: skip
     if getattr(group, "_all_reduce_hook", None) is not None:
-        raise refuse("PL384", f"{shown} has an all-reduce hook, which is not modelled", "remove the hook")
+        raise refuse("PL524", f"{shown} has an all-reduce hook, which is not modelled", "remove the hook")
 
 
 def _sharded(one: Any, group: Any, state: Any, root: bool, axes: MeshAxes, shown: str) -> Shards:
