@@ -26,8 +26,9 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from placelogic.cost.data import Collective, Cost, Held, Options, Place, Transient
+from placelogic.cost.data import Collective, Held, Options, Place, Transient
 from placelogic.cost.derive import derive
+from placelogic.cost.totals import Cost
 
 __all__ = ["Collective", "Cost", "Held", "Options", "Place", "Transient", "derive"]
 

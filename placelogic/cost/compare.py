@@ -9,9 +9,10 @@ from typing import Any
 
 import sympy
 
-from placelogic.cost.data import Cost
+from placelogic.cost.json import parseable
 from placelogic.cost.symbols import at
 from placelogic.cost.text import formula, human
+from placelogic.cost.totals import Cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,9 @@ def compare(first: Cost, second: Cost) -> Comparison:
         if a == 0 and b == 0:
             continue
         # Where one name has two values, each formula is taken at its own.
-        left, right = (at(expr, {name: cost.values[name] for name in differing}) for expr, cost in ((a, first), (b, second)))
+        left, right = (
+            at(expr, {name: cost.values[name] for name in differing}) for expr, cost in ((a, first), (b, second))
+        )
         sides.append(Side(quantity, left, right, None if right == 0 else ratio(left, right)))
     return Comparison(first, second, tuple(sides), differing)
 
@@ -110,9 +113,9 @@ def as_data(found: Comparison) -> dict[str, Any]:
         "quantities": [
             {
                 "quantity": side.quantity,
-                "first": {"formula": str(side.first), "value": _float(found.numbers(side)[0])},
-                "second": {"formula": str(side.second), "value": _float(found.numbers(side)[1])},
-                "ratio": None if side.ratio is None else str(side.ratio),
+                "first": {"formula": parseable(side.first), "value": _float(found.numbers(side)[0])},
+                "second": {"formula": parseable(side.second), "value": _float(found.numbers(side)[1])},
+                "ratio": None if side.ratio is None else parseable(side.ratio),
                 "ratio_value": _float(_over(*found.numbers(side))),
             }
             for side in found.sides

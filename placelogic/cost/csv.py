@@ -5,8 +5,9 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 
-from placelogic.cost.data import Cost
+from placelogic.cost.json import parseable
 from placelogic.cost.tables import tables
+from placelogic.cost.totals import Cost
 
 HEAD = ("spec", "table", "quantity", "value", "unit", "formula")
 
@@ -24,5 +25,5 @@ def render(costs: Sequence[Cost], per: str) -> str:
                 value = cost.number(row.formula)
                 shown = "" if value is None else int(value) if value.denominator == 1 else float(value)
                 labels = "; ".join(filter(None, row.labels))
-                writer.writerow([cost.name, table.title, labels, shown, row.unit, str(row.formula)])
+                writer.writerow([cost.name, table.title, labels, shown, row.unit, parseable(row.formula)])
     return out.getvalue()

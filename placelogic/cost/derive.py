@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from placelogic.cost import layers, memory, traffic
-from placelogic.cost.data import Collective, Cost, Options
+from placelogic.cost.data import Collective, Options
 from placelogic.cost.places import places_of
 from placelogic.cost.schedule import bubble
 from placelogic.cost.shards import size_of
 from placelogic.cost.symbols import Sizes, total
+from placelogic.cost.totals import Cost
 from placelogic.cost.widths import QUANTISED, UNSTATED
 from placelogic.program.program import Program
 

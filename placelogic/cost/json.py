@@ -6,11 +6,30 @@ from fractions import Fraction
 from typing import Any
 
 import sympy
+from sympy.printing.precedence import PRECEDENCE
+from sympy.printing.str import StrPrinter
 
-from placelogic.cost.data import Cost
 from placelogic.cost.tables import times
+from placelogic.cost.totals import Cost
 
 SCHEMA = "placelogic/cost/1"
+
+
+class _Printer(StrPrinter):
+    """Numbers come last in a product: sympy would multiply `2*(n - 1)` out when it reads it."""
+
+    def _print_Mul(self, expr: sympy.Mul) -> str:
+        number, rest = expr.as_coeff_Mul()
+        if number == 1 or not any(factor.is_Add for factor in sympy.Mul.make_args(rest)):
+            return super()._print_Mul(expr)
+        factors = sorted(sympy.Mul.make_args(rest), key=lambda factor: (factor.is_Add, str(factor)))
+        text = "*".join(self.parenthesize(factor, PRECEDENCE["Mul"], strict=not i) for i, factor in enumerate(factors))
+        return f"-{text}" if number == -1 else f"{text}*{self.parenthesize(number, PRECEDENCE['Mul'])}"
+
+
+def parseable(expr: sympy.Expr) -> str:
+    """Text that `sympy.sympify` reads back to an equal expression, given the symbols."""
+    return _Printer().doprint(expr)
 
 
 def as_data(cost: Cost) -> dict[str, Any]:
@@ -18,7 +37,7 @@ def as_data(cost: Cost) -> dict[str, Any]:
     memory, traffic = cost.memory, cost.traffic
 
     def amount(expr: sympy.Expr) -> dict[str, Any]:
-        return {"formula": str(expr), "value": _number(cost.number(expr))}
+        return {"formula": parseable(expr), "value": _number(cost.number(expr))}
 
     return {
         "name": cost.name,
@@ -45,7 +64,7 @@ def as_data(cost: Cost) -> dict[str, Any]:
         "held": [
             {
                 "place": h.place.name, "weights": h.group, "state": h.state, "part": h.part, "dtype": h.dtype,
-                "host": h.host, "elements": str(h.even), "elements_padded": str(h.padded), **amount(h.bytes),
+                "host": h.host, "elements": parseable(h.even), "elements_padded": parseable(h.padded), **amount(h.bytes),
             }
             for h in cost.held
         ],
@@ -57,7 +76,7 @@ def as_data(cost: Cost) -> dict[str, Any]:
             {
                 "places": [place.name for place in c.places], "weights": c.group, "what": c.what,
                 "operation": c.operation, "axes": list(c.axes), "over": c.label, "dtype": c.dtype,
-                "members": str(c.members), "message": amount(c.bytes), "times": times(c), "limit": amount(c.limit),
+                "members": parseable(c.members), "message": amount(c.bytes), "times": times(c), "limit": amount(c.limit),
                 **amount(c.sent),
             }
             for c in cost.collectives
@@ -77,7 +96,11 @@ def render(costs: list[tuple[str, Cost]], version: str) -> str:
 
 def _symbols(cost: Cost) -> list[str]:
     found: set[str] = set(cost.symbols) | {one.name for one in cost.parameters.free_symbols}
-    for expr in (*(h.even for h in cost.held), *(t.bytes for t in cost.transients), *(c.sent for c in cost.collectives)):
+    for expr in (
+        *(h.even for h in cost.held),
+        *(t.bytes for t in cost.transients),
+        *(c.sent for c in cost.collectives),
+    ):
         found |= {one.name for one in expr.free_symbols}
     return sorted(found)
 

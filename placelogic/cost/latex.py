@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 import sympy
 from sympy.printing.latex import LatexPrinter, tex_greek_dictionary, translate
 
-from placelogic.cost.data import Cost
 from placelogic.cost.tables import Row, Table, tables
 from placelogic.cost.text import human
+from placelogic.cost.totals import Cost
 
 TERMS_PER_LINE = 4
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from placelogic.cost.data import Cost
 from placelogic.cost.latex import Writer, writer
 from placelogic.cost.tables import Row, tables
 from placelogic.cost.text import human
+from placelogic.cost.totals import Cost
 
 
 def render(costs: Sequence[Cost], per: str) -> str:

@@ -12,7 +12,17 @@ from placelogic.cost.shards import cut_axes, divided, even, members, padded, siz
 from placelogic.cost.symbols import Sizes
 from placelogic.cost.widths import moments_of, width, widths_of
 from placelogic.program.expr import Name, show
-from placelogic.program.program import Accumulate, Layout, OffloadGradients, Program, Reduce, Scale, Update, Weights, flat
+from placelogic.program.program import (
+    Accumulate,
+    Layout,
+    OffloadGradients,
+    Program,
+    Reduce,
+    Scale,
+    Update,
+    Weights,
+    flat,
+)
 
 
 def held(program: Program, sizes: Sizes, places: tuple[Place, ...]) -> Iterator[Held]:

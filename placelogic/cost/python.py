@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import sympy
 from sympy.printing.pycode import PythonCodePrinter
 
-from placelogic.cost.data import Cost
+from placelogic.cost.totals import Cost
 
 NUMPY = "_np"
 """How the module calls NumPy: no size is named so."""

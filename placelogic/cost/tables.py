@@ -8,7 +8,8 @@ from typing import Literal, get_args
 
 import sympy
 
-from placelogic.cost.data import Collective, Cost, Place
+from placelogic.cost.data import Collective, Place
+from placelogic.cost.totals import Cost
 
 Per = Literal["rank", "stage", "group", "collective"]
 VIEWS: tuple[str, ...] = get_args(Per)

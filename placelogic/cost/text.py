@@ -8,8 +8,8 @@ from fractions import Fraction
 import sympy
 from sympy.printing.str import StrPrinter
 
-from placelogic.cost.data import Cost
 from placelogic.cost.tables import Row, Table, tables
+from placelogic.cost.totals import Cost
 
 DECIMAL = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")

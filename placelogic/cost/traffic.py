@@ -66,7 +66,9 @@ class _Walk:
         rounds: tuple[str, ...] = ("forward",) if gathers and keeps(self.weights) else ("forward", "backward")
         for round_ in rounds:
             if params.host is not None:
-                self.host("to device", f"params for {round_}", (*gathers, *whole), self.widths.params, passes, params.host)
+                self.host(
+                    "to device", f"params for {round_}", (*gathers, *whole), self.widths.params, passes, params.host
+                )
             if gathers:
                 dtype = self.widths.gather or self.widths.compute
                 group = resharded(self.weights, self.sizes) if round_ == "backward" else None
@@ -178,7 +180,18 @@ class _Walk:
         size = divided(self.weights, cut, self.sizes, self.place) * width(dtype)
         self.found.append(
             Collective(
-                (self.place,), self.weights.name, what, operation, axes, label, size, count, within, times, dtype, origin
+                (self.place,),
+                self.weights.name,
+                what,
+                operation,
+                axes,
+                label,
+                size,
+                count,
+                within,
+                times,
+                dtype,
+                origin,
             )
         )
 
@@ -187,7 +200,9 @@ class _Walk:
     ) -> None:
         size = divided(self.weights, cut, self.sizes, self.place) * width(dtype)
         self.found.append(
-            Collective((self.place,), self.weights.name, what, operation, (), "host", size, ONE, ONE, times, dtype, origin)
+            Collective(
+                (self.place,), self.weights.name, what, operation, (), "host", size, ONE, ONE, times, dtype, origin
+            )
         )
 
 

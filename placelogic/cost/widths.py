@@ -59,6 +59,8 @@ def moments_of(weights: Weights) -> int:
     """How many moments the optimizer keeps per element. Raises SpecError (PL360)."""
     optimizer = weights.optimizer
     if optimizer.name not in MOMENTS:
-        message = f"the state of {optimizer.name} depends on the shapes of tensors, and `{weights.name}` has only a size"
+        message = (
+            f"the state of {optimizer.name} depends on the shapes of tensors, and `{weights.name}` has only a size"
+        )
         raise SpecError(Problem("PL360", message, optimizer.origin.span, "costs can be derived for another optimizer"))
     return MOMENTS[optimizer.name]

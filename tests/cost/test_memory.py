@@ -73,7 +73,9 @@ def test_bytes_per_parameter(optimizer: str, precision: str, bytes_: int) -> Non
 
 def test_twenty_bytes_with_a_second_gradient_buffer() -> None:
     """fp16 params and gradients beside an fp32 set of params, moments and gradients."""
-    text = "mesh N\nlet P\nweights model { size P }\noptimizer adam\n" + """\
+    text = (
+        "mesh N\nlet P\nweights model { size P }\noptimizer adam\n"
+        + """\
 precision { params fp16, gradients fp32, master fp32, moments fp32 }
 use data_parallel(N)
 step model {
@@ -83,6 +85,7 @@ step model {
   update from main
 }
 """
+    )
     assert equal(of(text).memory.held, (2 + 4 + 4 + 4 + 8) * P)
 
 

@@ -67,7 +67,9 @@ def test_a_micro_batch_by_its_number() -> None:
     assert (at_two, at_three) == (0, 16)
 
 
-@pytest.mark.parametrize(("reshard", "elements"), [("true", 3 * RING), ("false", 2 * RING), ("4", 2 * RING + sympy.Rational(3, 4))])
+@pytest.mark.parametrize(
+    ("reshard", "elements"), [("true", 3 * RING), ("false", 2 * RING), ("4", 2 * RING + sympy.Rational(3, 4))]
+)
 def test_reshard_after_forward(reshard: str, elements: sympy.Expr) -> None:
     found = of(LAYERS + f"use fsdp(N, reshard_after_forward = {reshard})").traffic
     assert equal(found.sent, 2 * P * elements)
@@ -93,7 +95,10 @@ def test_nodes_first_sends_as_much_as_one_ring() -> None:
     assert equal(found.traffic.inter, 2 * 2 * P / g * (k - 1) / k)
     assert equal(found.traffic.intra + found.traffic.inter, found.traffic.sent)
     # 4 GiB of fp16 gradients, 4 nodes of 8: 7 and 0.75 GiB
-    gib = found.number(found.traffic.intra, P=2 * 2**30, k=4, g=8), found.number(found.traffic.inter, P=2 * 2**30, k=4, g=8)
+    gib = (
+        found.number(found.traffic.intra, P=2 * 2**30, k=4, g=8),
+        found.number(found.traffic.inter, P=2 * 2**30, k=4, g=8),
+    )
     assert [float(amount or 0) / 2**30 for amount in gib] == [7.0, 0.75]
 
 
@@ -166,7 +171,11 @@ def test_ring_volume_by_counting(members: int, rounds: int) -> None:
     for _ in range(rounds * (members - 1)):
         for device in range(members):
             sent[device] += piece
-    found = of(ONE + ("use data_parallel(N)" if rounds == 2 else "use fsdp(N, reshard_after_forward = false)"), N=members, P=size)
+    found = of(
+        ONE + ("use data_parallel(N)" if rounds == 2 else "use fsdp(N, reshard_after_forward = false)"),
+        N=members,
+        P=size,
+    )
     terms = [c for c in found.collectives if c.operation in ("all-reduce", "all-gather")]
     assert [found.number(c.sent) for c in terms] == [2 * sent[0]]
     assert len(set(sent)) == 1
@@ -174,7 +183,12 @@ def test_ring_volume_by_counting(members: int, rounds: int) -> None:
 
 @pytest.mark.parametrize(
     ("schedule", "bubble"),
-    [("gpipe", "(pp - 1)/M"), ("1f1b", "(pp - 1)/M"), ("interleaved_1f1b, chunks = 3", "(pp - 1)/(3*M)"), ("zbv", None)],
+    [
+        ("gpipe", "(pp - 1)/M"),
+        ("1f1b", "(pp - 1)/M"),
+        ("interleaved_1f1b, chunks = 3", "(pp - 1)/(3*M)"),
+        ("zbv", None),
+    ],
 )
 def test_bubbles(schedule: str, bubble: str | None) -> None:
     """Narayanan et al., arXiv 2104.04473, sections 2.2.1 and 2.2.2, over the ideal time."""
