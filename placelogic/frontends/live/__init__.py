@@ -16,7 +16,7 @@ from placelogic.frontends.live.problems import need_torch
 
 need_torch()
 
-from placelogic.frontends.live.spec import LiveSpec, from_torch  # noqa: E402
-from placelogic.frontends.live.trace import Comparison, Trace, trace  # noqa: E402
+from placelogic.frontends.live.spec import LiveSpec, from_torch
+from placelogic.frontends.live.trace import Comparison, Trace, trace
 
 __all__ = ["Comparison", "LiveSpec", "Trace", "from_torch", "trace"]

@@ -13,7 +13,7 @@ Phase = Literal["forward", "backward", "between", "optimizer"]
 
 Purpose = Literal["weights", "model", "scalar", "control"]
 """`model`: the forward pass, the loss and the formulas of the backward pass: activations, or gathered parameters;
-`weights`: what is done with gradients and parameters otherwise; `scalar`: the same with single numbers;
+`weights`: what is done with gradients and parameters otherwise; `scalar`: the same with single numbers, or with norms;
 `control`: no floating-point numbers."""
 
 

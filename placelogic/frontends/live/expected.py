@@ -79,11 +79,11 @@ def plan(
     carriers = {axis for group in program.weights for axis in _carried(group, program)}
     carriers |= {split.axis for split in program.work.splits if split.dim != "batch"}
     stages = program.stages.axis if program.stages is not None and sizes[program.stages.axis] > 1 else None
-    norm = {axis for group in program.weights if not group.frozen for axis in _cut(group) if sizes[axis] > 1}
     return Plan(
         program.name, meanings, sizes, _expected(program, env, mesh, meanings, path),
         tuple(_scaling(program, group, sizes, env) for group in program.weights if not group.frozen),
-        frozenset(carriers), stages, frozenset(norm | ({stages} if stages else set())), program.clip is not None,
+        frozenset(carriers), stages, frozenset(axis for axis in _norm(program) if sizes[axis] > 1),
+        program.clip is not None,
     )  # fmt: skip
 
 
@@ -144,7 +144,9 @@ def _sizes(
     covered = {atom for atoms in meanings.values() for atom in atoms}
     for axis in program.mesh.axes:
         if axis not in env:
-            raise refuse("PL529", f"the size of `{axis}` is not known", f'say it: compare(..., at={{"{axis}": 2}})', path)
+            raise refuse(
+                "PL529", f"the size of `{axis}` is not known", f'say it: compare(..., at={{"{axis}": 2}})', path
+            )
         if axis not in covered and env[axis] != 1:
             raise refuse("PL529", f"the mesh has no axis `{axis}`, which the spec gives the size {env[axis]}",
                          "trace with the whole mesh, its axes named as in the spec", path)  # fmt: skip
@@ -205,8 +207,16 @@ def _place(
     return name if name in known else "rest"
 
 
-def _cut(group: Weights) -> Axes:
-    return tuple(axis for cut in group.params.cuts for axis in cut.axes)
+def _norm(program: Program) -> set[str]:
+    """Atoms over which squares are summed for clipping: those that are stated, else those that cut gradients."""
+    if program.clip is None:
+        return set()
+    if program.clip.listed is not None:
+        return {axis for axes, _ in program.clip.listed.values() for axis in axes}
+    trained = [group for group in program.weights if not group.frozen]
+    cuts = [cut for group in trained for cut in (*group.params.cuts, *group.gradients.cuts)]
+    stages = {program.stages.axis} if program.stages is not None else set()
+    return {axis for cut in cuts for axis in cut.axes} | stages
 
 
 def _carried(group: Weights, program: Program) -> Axes:

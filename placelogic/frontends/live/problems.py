@@ -1,15 +1,15 @@
 """What cannot be read from a live model or a run, as coded errors.
 
-    PL520  PyTorch is not installed, or too old
-    PL521  an argument that is no model, optimizer, mesh or size
-    PL522  a process group that is no part of the mesh, or a mesh without names
-    PL523  an axis of the mesh that nothing in the model speaks of
-    PL524  a wrapper, module or hook that is not modelled
-    PL525  gradients are not synchronised at the moment
-    PL526  parameters whole along an axis, and no telling whether their activations are
-    PL527  an optimizer or dtype that the language does not have
-    PL528  stages of a pipeline that were not given
-    PL529  a spec that a run cannot be held against
+PL520  PyTorch is not installed, or too old
+PL521  an argument that is no model, optimizer, mesh or size
+PL522  a process group that is no part of the mesh, or a mesh without names
+PL523  an axis of the mesh that nothing in the model speaks of
+PL524  a wrapper, module or hook that is not modelled
+PL525  gradients are not synchronised at the moment
+PL526  parameters whole along an axis, and no telling whether their activations are
+PL527  an optimizer or dtype that the language does not have
+PL528  stages of a pipeline that were not given
+PL529  a spec that a run cannot be held against
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from placelogic.frontends.live import calls
 from placelogic.frontends.live.axes import MeshAxes
 from placelogic.frontends.live.events import Event, Fed, Phase, Purpose
 from placelogic.frontends.live.lineage import Lineage
+from placelogic.frontends.live.stories import NEW, Story
 
 GRADIENT_NODES = ("AccumulateGrad", "RegisterPostBackwardFunction")
 """Nodes of autograd in whose hooks gradients of parameters are combined: DDP's and fully_shard's."""
@@ -50,7 +51,7 @@ class Recorder(TorchDispatchMode):
         super().__enter__()
         return self
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         self._hooks.close()
         super().__exit__(*error)
 
@@ -61,29 +62,29 @@ class Recorder(TorchDispatchMode):
             return NotImplemented  # it comes again, for the local tensors, with what it communicates
         kwargs = kwargs or {}
         phase = self._phase()
-        call = None
+        story, call = NEW, None
         if func.namespace in calls.NAMESPACES:
-            factor, parent, call = self._before(func, args, kwargs)
+            story, call = self._before(func, args, kwargs)
         result = func(*args, **kwargs)
         if call is not None:
             call = calls.read(func, args, kwargs, result) or call
-            self._add(call, phase, factor, parent)
+            self._add(call, phase, story)
         elif self._on_gradients(phase):
             self._lineage.watch(func, args, kwargs, result)
         return result
 
-    def _before(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, int | None, Any]:
+    def _before(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Story, Any]:
         """What is sent, before an operation in place overwrites its story."""
         call = calls.read(func, args, kwargs, None)
         if call is None:
-            return None, None, None
-        story = self._lineage.merged(call.sources)
-        return story.factor, story.parent, call
+            return NEW, None
+        story = self._lineage.of(*call.sources)
+        return story, call
 
-    def _add(self, call: calls.Call, phase: Phase, factor: Any, parent: int | None) -> None:
+    def _add(self, call: calls.Call, phase: Phase, story: Story) -> None:
         order = len(self.events)
         axes = self.axes.between(call.peer) if call.peer is not None else self.axes.of_ranks(call.ranks)
-        again = self._lineage.again(call.operation, call.ranks, call)
+        again = self._lineage.again(call)
         floating = all(tensor.is_floating_point() for tensor in call.whole) and bool(call.whole)
         self.events.append(
             Event(
@@ -91,7 +92,7 @@ class Recorder(TorchDispatchMode):
                 sum(tensor.numel() * tensor.element_size() for tensor in call.whole),
                 sum(tensor.numel() for tensor in call.whole), len(call.whole),
                 str(call.whole[0].dtype).removeprefix("torch.") if call.whole else "",
-                phase, self._purpose(call, phase, floating), call.root, call.peer, factor, parent, again,
+                phase, self._purpose(call, phase, floating, story.norm), call.root, call.peer, story.factor, story.parent, again,
             )
         )  # fmt: skip
         self._lineage.communicated(call, order)
@@ -114,12 +115,12 @@ class Recorder(TorchDispatchMode):
             return node is None or any(name in node.name() for name in GRADIENT_NODES)
         return phase != "forward"
 
-    def _purpose(self, call: calls.Call, phase: Phase, floating: bool) -> Purpose:
+    def _purpose(self, call: calls.Call, phase: Phase, floating: bool, norm: bool) -> Purpose:
         if not floating:
             return "control"
         if not self._on_gradients(phase):
             return "model"
-        return "scalar" if all(tensor.numel() == 1 for tensor in call.whole) else "weights"
+        return "scalar" if norm or all(tensor.numel() == 1 for tensor in call.whole) else "weights"
 
     def _enter_module(self, module: Any, inputs: Any) -> None:
         self._depth += 1

@@ -11,9 +11,10 @@ import torch.distributed as dist
 
 from placelogic.frontends.live import axes as live_axes
 from placelogic.frontends.live.axes import MeshAxes
-from placelogic.frontends.live.compare import Difference, Found, Key, Row, compare
+from placelogic.frontends.live.compare import compare
 from placelogic.frontends.live.events import Event, Fed
 from placelogic.frontends.live.expected import plan
+from placelogic.frontends.live.keys import Difference, Found, Key, Row
 from placelogic.frontends.live.problems import refuse
 from placelogic.frontends.live.record import Recorder
 from placelogic.frontends.live.spec import LiveSpec
@@ -52,7 +53,7 @@ class Trace:
         self._recorder.__enter__()
         return self
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         self._recorder.__exit__(*error)
 
     @property
@@ -109,7 +110,7 @@ def trace(mesh: Any = None) -> Trace:
 def _row(row: Row) -> str:
     key: Key = row.key
     over = ", ".join(sorted(key.axes)) or f"{key.members} ranks"
-    sign = "=" if row.expected == row.found else "!"
+    sign = "=" if row.expected == row.found else "<" if row.found < row.expected else ">"
     calls = "call" if row.calls == 1 else "calls"
     return f"{sign} {key.operation} over {over}: {row.expected:,} bytes expected, {row.found:,} in {row.calls} {calls}"
 

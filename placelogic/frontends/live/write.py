@@ -34,6 +34,7 @@ def write(model: Model, groups: Sequence[Group], said: Said, title: str) -> str:
         [_weights(group, model) for group in groups],
         [*_dealt(model, groups), *_places(groups)],
         [*_optimizers(trained), *_precisions(groups), *_frozen(groups)],
+        _clip(model, trained) if said.clip else [],
         *_steps(model, trained, said),
     ]
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
@@ -73,8 +74,6 @@ def _work(model: Model, said: Said) -> list[str]:
         properties = [f"schedule {pipeline.schedule or '1f1b'}", f"chunks {pipeline.stages // size}"]
         why = "the schedule" if pipeline.schedule else "stages without a schedule: 1f1b taken for granted"
         lines.append(f"stages over {pipeline.axis} {{ {', '.join(properties)} }}    # {why}")
-    if said.clip:
-        lines.append("clip global_norm")
     return lines
 
 
@@ -143,6 +142,19 @@ def _usual(all_: str, some: str, groups: Sequence[Group], say: Callable[[Group],
 def _frozen(groups: Sequence[Group]) -> list[str]:
     frozen = [group.name for group in groups if not group.first.trained]
     return [f"freeze {', '.join(frozen)}"] if frozen else []
+
+
+def _clip(model: Model, trained: Sequence[Group]) -> list[str]:
+    """clip_grad_norm_ sums over the mesh of DTensors, and knows nothing of other stages."""
+    if model.pipeline is None:
+        return ["clip global_norm    # clip_grad_norm_"]
+    summed = [(group.name, ", ".join(axis for one in group.first.place for axis in _cut(one))) for group in trained]
+    entries = [f"  {', '.join(names)} over {axes or 'none'}" for axes, names in _by(summed).items()]
+    return ["# clip_grad_norm_ on each stage by itself", "clip global_norm {", *entries, "}"]
+
+
+def _cut(placed: Placed) -> Sequence[str]:
+    return placed.axes if placed.params != "replicated" else ()
 
 
 def _steps(model: Model, trained: Sequence[Group], said: Said) -> list[list[str]]:

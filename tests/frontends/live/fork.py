@@ -12,13 +12,15 @@ from collections.abc import Callable
 from typing import Any
 
 # What ranks use is loaded once, before they are forked.
-import placelogic.cost  # noqa: F401
-import placelogic.elaborate.derive  # noqa: F401
-import placelogic.frontends.live  # noqa: F401
-import placelogic.syntax.parse  # noqa: F401
+import placelogic.cost
+import placelogic.elaborate.derive
+import placelogic.frontends.live
+import placelogic.syntax.parse
 
 
-def run(ranks: int, function: Callable[..., Any], *arguments: Any, group: bool = True, seconds: float = 60) -> list[Any]:
+def run(
+    ranks: int, function: Callable[..., Any], *arguments: Any, group: bool = True, seconds: float = 60
+) -> list[Any]:
     """What the function returned on each rank. AssertionError with the traceback of the first rank that failed."""
     context = multiprocessing.get_context("fork")
     with tempfile.TemporaryDirectory() as folder:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-import torch._dynamo  # noqa: F401  else every forked rank imports it
+import torch._dynamo
 import torch.distributed as dist
 import torch.nn.functional as F
 from torch import nn

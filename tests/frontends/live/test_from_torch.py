@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 import placelogic
-from placelogic.frontends.live import LiveSpec, from_torch
+from placelogic.frontends.live import from_torch
 from tests.frontends.live.fork import run
 from tests.frontends.live.models import MODELS
+from tests.frontends.live.observed import ALL, observed
 
 DDP = """\
 mesh dp = 2
@@ -40,14 +41,6 @@ step * {
 """
 
 
-def read(name: str) -> tuple[LiveSpec, str]:
-    """The spec after one step, and its text with open sizes."""
-    setup = MODELS[name][1]()
-    setup.step()
-    spec = from_torch(setup.model, setup.optimizer, setup.mesh)
-    return spec, from_torch(setup.model, setup.optimizer, setup.mesh, open_sizes=True).text
-
-
 def held(text: str, rank: int) -> dict[str, int]:
     """Bytes that the spec says this rank holds, by state."""
     from placelogic.checking import complete
@@ -66,10 +59,9 @@ def held(text: str, rank: int) -> dict[str, int]:
     return total
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", ALL)
 def test_proved_and_held(name: str) -> None:
-    ranks, _ = MODELS[name]
-    specs, texts = zip(*run(ranks, read, name), strict=True)
+    specs = [one.spec for one in observed(name)]
     assert len({spec.text for spec in specs}) == 1, "ranks read different specs"
     report = placelogic.check(specs[0].text, require_stated=True)
     assert report.exit_code == 0, str(report)
@@ -79,18 +71,19 @@ def test_proved_and_held(name: str) -> None:
             assert sum(spec.held[state] for spec in specs) == sum(one[state] for one in wanted)
     else:
         assert [dict(spec.held) for spec in specs] == wanted
-    every_size = placelogic.check(texts[0])
+    every_size = placelogic.check(observed(name)[0].open_text)
     assert every_size.exit_code == 0 and "for every " in str(every_size)
 
 
 def test_the_text() -> None:
-    text = run(2, read, "ddp")[0][0].text
+    text = observed("ddp")[0].spec.text
     assert text.startswith("# Read from a model by placelogic.from_torch, PyTorch ")
     assert text.split("\n\n", 1)[1] == DDP
 
 
+@pytest.mark.slow
 def test_what_lines_were_read_from() -> None:
-    text = run(4, read, "fsdp_tp")[0][0].text
+    text = observed("fsdp_tp")[0].spec.text
     for line in (
         "batch over dp    # fully_shard",
         "place down over tp { params sharded on in, optimizer sharded on in, gradients sharded on in }    "
