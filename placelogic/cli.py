@@ -37,6 +37,7 @@ def cli() -> None:
     \b
     placelogic check llama.place         prove it, or show the smallest mesh where it fails
     placelogic show llama.place          what is derived where the spec says nothing
+    placelogic cost llama.place          what a device holds and sends, as formulas
     placelogic fmt specs/                put files into their canonical form
     placelogic prove                     prove again what verdicts rest on
     placelogic explain GI02              what a code of a report means, and what mends it

@@ -43,7 +43,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_no_spec_is_shown_without_being_checked() -> None:
     for path in PAGES:
         fences = re.findall(r"^```(\w+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
-        assert set(fences) <= {"place", "console", "sh"}, path
+        assert set(fences) <= {"place", "console", "sh", "py"}, path
 
 
 @pytest.mark.parametrize("name", BLOCKS)

@@ -14,10 +14,6 @@ from placelogic.frontends.live.axes import Axes, MeshAxes
 from placelogic.frontends.live.problems import refuse
 from placelogic.program.catalog import OPTIMIZERS
 
-NAMES = {"adamw": "adamw", "adam": "adam", "sgd": "sgd", "adagrad": "adagrad", "rmsprop": "rmsprop", "nadam": "nadam",
-         "muon": "muon", "adafactor": "adafactor"}  # fmt: skip
-"""Optimizers of PyTorch (type in lower case) by their name in the language. Others are found by that name."""
-
 
 @dataclass(frozen=True, slots=True)
 class Updated:
@@ -88,7 +84,9 @@ def _plain(one: Any, axes: MeshAxes) -> list[tuple[torch.optim.Optimizer, Axes]]
 
 def _name(optimizer: torch.optim.Optimizer) -> str:
     kind = type(optimizer).__name__.lower()
-    name = NAMES.get(kind, kind if kind in OPTIMIZERS else None)
+    if kind == "sgd" and any(group.get("momentum") for group in optimizer.param_groups):
+        kind = "sgd_momentum"
+    name = kind if kind in OPTIMIZERS else None
     if name is None:
         raise refuse("PL527", f"the optimizer {type(optimizer).__name__} is not known",
                      "known ones: " + ", ".join(OPTIMIZERS))  # fmt: skip

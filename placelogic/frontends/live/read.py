@@ -217,10 +217,15 @@ class _One:
     def _precision(self, moments: Any) -> tuple[tuple[str, str], ...]:
         params = dtype_name(self.parameter.dtype, f"`{self.name}`")
         compute = params
+        reduce = next((one.reduce for one in self.replicas if one.reduce is not None), params)
         if self.sharded is not None and self.sharded.compute is not None:
             compute = dtype_name(self.sharded.compute, "param_dtype")
+        if self.sharded is not None and self.sharded.reduce is not None:
+            reduce = dtype_name(self.sharded.reduce, "reduce_dtype")
         kept = params if moments is None else dtype_name(moments, f"the optimizer state of `{self.name}`")
         entries = {"params": params, "compute": compute, "gradients": params, "moments": kept}
+        if reduce != params:
+            entries["reduce"] = reduce
         return tuple(entries.items())
 
 

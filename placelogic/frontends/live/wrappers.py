@@ -17,8 +17,8 @@ from torch.nn.parallel import DistributedDataParallel
 from placelogic.frontends.live.axes import Axes, MeshAxes
 from placelogic.frontends.live.problems import refuse
 
-MEAN_HOOKS = {"allreduce_hook", "fp16_compress_hook", "bf16_compress_hook"}
-"""DDP communication hooks that are one all-reduce by mean, whatever the dtype on the wire."""
+MEAN_HOOKS = {"allreduce_hook": None, "fp16_compress_hook": "fp16", "bf16_compress_hook": "bf16"}
+"""DDP communication hooks that are one all-reduce by mean, and the dtype on the wire."""
 
 REFUSED = {
     "FullyShardedDataParallel": "FSDP1 keeps flat parameters; wrap the model with fully_shard (FSDP2) instead",
@@ -30,23 +30,27 @@ COUPLED = ("BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm")
 
 @dataclass(frozen=True, slots=True)
 class Replicas:
-    """The parameters of one DistributedDataParallel. `ignored`: ids of those that it does not reduce."""
+    """The parameters of one DistributedDataParallel. `ignored`: ids of those that it does not reduce. `reduce`: the
+    dtype on the wire, where it is another than that of the gradients."""
 
     axes: Axes
     covered: frozenset[int]
     ignored: frozenset[int]
+    reduce: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class Shards:
     """One parameter under fully_shard. `divide`: the number gradients are divided by, where it is not the
-    number of devices. `reshard`: as the language says it, None where it is the default (true)."""
+    number of devices. `reshard`: as the language says it, None where it is the default (true). `compute`, `reduce`:
+    dtypes of the gathered parameters and of the reduction, None where it is that of the parameter."""
 
     shard: Axes
     replicate: Axes
     divide: float | None
     reshard: str | None
     compute: Any
+    reduce: Any
     offloaded: bool
 
 
@@ -90,6 +94,7 @@ def replicas(model: nn.Module, axes: MeshAxes) -> list[Replicas]:
                 axes.of_group(module.process_group, shown),
                 frozenset(id(parameter) for _, parameter in named),
                 frozenset(id(parameter) for inner, parameter in named if inner in ignored),
+                MEAN_HOOKS[hooks[0]] if hooks else None,
             )
         )
     return found
@@ -134,6 +139,7 @@ def _sharded(one: Any, group: Any, state: Any, root: bool, axes: MeshAxes, shown
         group.gradient_divide_factor,
         _reshard(one, group, state, root) if shard is not None else None,
         policy.param_dtype,
+        policy.reduce_dtype or policy.param_dtype,
         bool(getattr(one, "offload_to_cpu", False)),
     )
 

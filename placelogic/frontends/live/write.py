@@ -91,30 +91,38 @@ def _weights(group: Group, model: Model) -> str:
 
 
 def _dealt(model: Model, groups: Sequence[Group]) -> list[str]:
-    dealt = [group.name for group in groups if group.dealt]
-    if model.pipeline is None or not dealt:
+    if model.pipeline is None:
         return []
+    lines = []
     cut = "sharded on layer"
-    over = f"over {model.pipeline.axis} {{ params {cut}, optimizer {cut}, gradients {cut} }}"
-    return [f"place {', '.join(dealt)} {over}    # pipeline stages"]
+    for trained, states in ((True, ("params", "optimizer", "gradients")), (False, ("params",))):
+        if dealt := [group.name for group in groups if group.dealt and group.first.trained == trained]:
+            entries = ", ".join(f"{state} {cut}" for state in states)
+            lines.append(
+                f"place {', '.join(dealt)} over {model.pipeline.axis} {{ {entries} }}    # pipeline stages"
+            )
+    return lines
 
 
 def _places(groups: Sequence[Group]) -> list[str]:
     """Statements of the outer cuts first, because axes that cut one dimension nest in the order written."""
-    targets: dict[Placed, list[str]] = {}
-    level: dict[Placed, int] = {}
+    targets: dict[tuple[Placed, bool], list[str]] = {}
+    level: dict[tuple[Placed, bool], int] = {}
     for group in groups:
         for number, placed in enumerate(group.first.place):
-            targets.setdefault(placed, []).append(group.name)
-            level[placed] = max(level.get(placed, 0), number)
+            key = placed, group.first.trained
+            targets.setdefault(key, []).append(group.name)
+            level[key] = max(level.get(key, 0), number)
     lines = []
-    for placed in sorted(targets, key=lambda one: level[one]):
-        entries = [f"params {placed.params}", f"optimizer {placed.optimizer}", f"gradients {placed.gradients}"]
+    for placed, trained in sorted(targets, key=lambda one: level[one]):
+        entries = [f"params {placed.params}"]
+        if trained:
+            entries += [f"optimizer {placed.optimizer}", f"gradients {placed.gradients}"]
         if placed.activations is not None:
             entries.append(f"activations {placed.activations}")
         if placed.reshard is not None:
             entries.append(f"reshard_after_forward {placed.reshard}")
-        target, axes = ", ".join(targets[placed]), "*".join(placed.axes)
+        target, axes = ", ".join(targets[placed, trained]), "*".join(placed.axes)
         lines.append(f"place {target} over {axes} {{ {', '.join(entries)} }}    # {placed.why}")
     return lines
 

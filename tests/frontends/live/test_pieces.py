@@ -97,7 +97,7 @@ def names(*given: str) -> list[str]:
 
 def test_names_of_groups() -> None:
     assert names("layers.0.norm.weight", "layers.1.norm.weight", "norm.weight") == ["layers_norm", "norm"]
-    assert names("0.weight", "1.weight", "2.bias") == ["weights", "bias"]
+    assert names("0.weight", "1.weight", "2.bias") == ["weight", "bias"]
     assert names("dp.weight", "router.weight", "a.b-c.weight") == ["dp_weights", "router_weights", "a_b_c"]
 
 
@@ -151,8 +151,8 @@ def test_what_a_spec_communicates() -> None:
     assert found.meanings == {"dp": ("node", "local")}
     told = [(one.operation, one.what, one.axes, one.members, one.bytes, one.times) for one in found.expected]
     assert told == [
-        ("all-gather", "params for forward", ("node", "local"), 4, 512, 3),
-        ("all-gather", "params for backward", ("node", "local"), 4, 512, 3),
+        ("all-gather", "params for forward", ("node", "local"), 4, 1024, 3),
+        ("all-gather", "params for backward", ("node", "local"), 4, 1024, 3),
         ("reduce-scatter", "gradients", ("node", "local"), 4, 1024, 3),
     ]
     assert [(one.factor, one.means) for one in found.scalings] == [(Fraction(1, 12), Fraction(1, 4))]

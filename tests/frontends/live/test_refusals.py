@@ -221,6 +221,7 @@ def test_frozen_weights_and_mixed_precision() -> None:
     assert "freeze embed, final_bias\n" in text
     assert "#   final_bias: no optimizer holds it: taken as frozen" in text
     assert "precision { params fp32, compute bf16, gradients fp32, moments fp32 }" in text
+    assert "place embed over dp { params gathered on rows, reshard_after_forward false }" in text
     assert "proved" in report
 
 
