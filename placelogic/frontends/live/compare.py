@@ -161,6 +161,9 @@ def _short(plan: Plan, row: Row) -> Difference:
         return Difference(
             "missing", f"{said(row.key)}: {in_bytes(missing)} of {row.expected:,}, as much as{about(who, '')}", who
         )
+    if row.expected % row.found == 0:
+        message = f"{said(row.key)}: {in_bytes(row.found)}, {row.expected // row.found} times as much is expected"
+        return Difference("missing", message, ())
     return Difference("other size", f"{said(row.key)}: {in_bytes(row.found)}, {row.expected:,} expected", ())
 
 

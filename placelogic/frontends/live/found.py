@@ -24,9 +24,11 @@ class Placed:
 @dataclass(frozen=True, slots=True)
 class Gradient:
     """How gradients are combined, in lines of the language. `fresh` acts in every micro-batch before it is
-    accumulated, `after` once after the loop, `publish` after the update. `why` is what they were read from."""
+    accumulated, `running` on the sum so far, `after` once after the loop, `publish` after the update. `why` is
+    what they were read from."""
 
     fresh: tuple[str, ...] = ()
+    running: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
     before_update: tuple[str, ...] = ()
     publish: tuple[str, ...] = ()

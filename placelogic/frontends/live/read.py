@@ -34,12 +34,12 @@ def dtype_name(dtype: Any, what: str) -> str:
 @dataclass
 class Reader:
     """Reads modules of one rank. `batch` collects the axes that wrappers split the batch over, `tensor` those
-    along which some parameter is cut as it is computed with. `late`: gradients are combined once, after the
-    last micro-batch, as pipeline schedules have fully_shard do it."""
+    along which some parameter is cut as it is computed with. `no_sync`: whether wrappers are told to combine
+    gradients in the last micro-batch only; None: as each is mostly used, DDP once and fully_shard always."""
 
     axes: MeshAxes
     updates: Updates
-    late: bool
+    no_sync: bool | None
     batch: dict[str, str] = field(default_factory=dict)
     tensor: set[str] = field(default_factory=set)
 
@@ -166,7 +166,7 @@ class _One:
             on = f"{SHARDED} on {self._dim(dim)}"
             if self.sharded is not None and set(along) <= set(self.sharded.shard):
                 host = " offloaded" if self.sharded.offloaded else ""
-                gradients = REPLICATED if self.reader.late and not host else on + host
+                gradients = REPLICATED if self.reader.no_sync and not host else on + host
                 result.append(Placed(along, f"gathered on {self._dim(dim)}{host}", on + host, gradients, None,
                                      self.sharded.reshard, "fully_shard"))  # fmt: skip
             else:
@@ -184,12 +184,13 @@ class _One:
         reduces: list[str] = []
         why: list[str] = []
         in_loop = False
-        scattered = " scattered" if self.reader.late else ""
+        scattered = " scattered" if self.reader.no_sync else ""
+        running: list[str] = []
         if partial:
             reduces.append(f"reduce over {', '.join(partial)} by sum")
             why.append("a DTensor gradient in parts is summed before it is used")
         if self.sharded is not None:
-            in_loop = not self.reader.late
+            in_loop = not self.reader.no_sync
             divide = self.sharded.divide
             by = "mean" if divide is None else "sum"
             for along, kind in ((self.sharded.shard, scattered), (self.sharded.replicate, "")):
@@ -202,12 +203,14 @@ class _One:
             if id(self.parameter) in one.ignored:
                 why.append("DistributedDataParallel ignores it")
             elif one.axes:
-                reduces.append(f"reduce over {', '.join(one.axes)} by mean")
+                every = running if self.reader.no_sync is False else reduces
+                every.append(f"reduce over {', '.join(one.axes)} by mean")
                 why.append("DistributedDataParallel: mean over its group")
         publish = (f"gather params over {'*'.join(zero)}",) if zero else ()
         host = self.sharded is not None and self.sharded.offloaded
         return Gradient(
             tuple(reduces) if in_loop else (),
+            tuple(running),
             () if in_loop else tuple(reduces),
             ("offload gradients",) if host else (),
             (("fetch params",) if host else ()) + publish,

@@ -62,6 +62,7 @@ def from_torch(
     tokens: str = "even",
     splits: Mapping[str, str] | None = None,
     clip: bool = False,
+    no_sync: bool | None = None,
     open_sizes: bool = False,
 ) -> LiveSpec:
     """The spec of a constructed model: what its wrappers, placements and optimizer will do in a step.
@@ -72,7 +73,9 @@ def from_torch(
 
     A model does not tell the rest: `microbatches` (that of a schedule is known), `loss` ("mean local", "mean
     global", "sum" or "mean over dp"), `tokens` ("even", "uneven"), `splits` (axis -> batch, sequence or tokens,
-    where wrappers do not show it), `clip` (whether the loop calls clip_grad_norm_). `open_sizes` leaves mesh
+    where wrappers do not show it), `clip` (whether the loop calls clip_grad_norm_), `no_sync` (whether gradients
+    are combined in the last of several micro-batches only; by default DDP does, fully_shard does not, and
+    pipeline schedules have both do it). `open_sizes` leaves mesh
     sizes and micro-batches open, to be checked for all of them. Raises SpecError (PL520 to PL528).
     """
     if not dist.is_initialized():
@@ -83,7 +86,7 @@ def from_torch(
     splits = dict(splits or {})
     said = Said(_count(microbatches, given.microbatches), _loss(loss), tokens, clip, open_sizes)
     _check_said(splits, said, axes)
-    reader = Reader(axes, updates(optimizer, axes), late=pipeline is not None)
+    reader = Reader(axes, updates(optimizer, axes), True if pipeline is not None and no_sync is None else no_sync)
     parameters = [record for module, stage in given.modules for record in reader.read(module, stage)]
     for module, _ in given.modules:
         check_modules(module, bool(reader.batch or splits))

@@ -46,8 +46,8 @@ def _granted(model: Model, groups: Sequence[Group], said: Said) -> list[str]:
         lines += [f"#   {group.name}: {remark}" for remark in group.first.remarks]
     if said.microbatches > 1 and model.pipeline is None:
         lines.append("#   the training loop divides the loss by the number of micro-batches")
-        if any(group.first.trained and not group.first.gradient.fresh for group in groups):
-            lines.append("#   the training loop is inside no_sync() in all micro-batches but the last")
+        if any(group.first.gradient.after for group in groups):
+            lines.append("#   the training loop combines gradients in the last micro-batch only: no_sync()")
     lines.append("#   one device would see the same samples; nothing but the model and the optimizer was read")
     return ["# Taken for granted:", *lines]
 
@@ -98,9 +98,7 @@ def _dealt(model: Model, groups: Sequence[Group]) -> list[str]:
     for trained, states in ((True, ("params", "optimizer", "gradients")), (False, ("params",))):
         if dealt := [group.name for group in groups if group.dealt and group.first.trained == trained]:
             entries = ", ".join(f"{state} {cut}" for state in states)
-            lines.append(
-                f"place {', '.join(dealt)} over {model.pipeline.axis} {{ {entries} }}    # pipeline stages"
-            )
+            lines.append(f"place {', '.join(dealt)} over {model.pipeline.axis} {{ {entries} }}    # pipeline stages")
     return lines
 
 
@@ -176,7 +174,7 @@ def _steps(model: Model, trained: Sequence[Group], said: Said) -> list[list[str]
 
 def _ops(gradient: Gradient, model: Model, said: Said) -> Iterable[str]:
     yield "each microbatch {"
-    yield from (f"  {line}" for line in (*gradient.fresh, "accumulate"))
+    yield from (f"  {line}" for line in (*gradient.fresh, "accumulate", *gradient.running))
     yield "}"
     pipeline = model.pipeline
     if said.microbatches > 1 and (pipeline is None or pipeline.divides is not False):

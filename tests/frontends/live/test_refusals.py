@@ -232,7 +232,7 @@ def test_micro_batches_of_a_loop() -> None:
 
     text, report = checked(build)
     assert "microbatches M    # 4 in this run" in text and "  scale by 1/M" in text
-    assert "#   the training loop is inside no_sync() in all micro-batches but the last" in text
+    assert "#   the training loop combines gradients in the last micro-batch only: no_sync()" in text
     assert "for every dp, M" in report
 
 

@@ -1,0 +1,231 @@
+"""Training loops as people write them: accumulation, clipping, mixed precision, more axes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
+
+import pytest
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleZBVZeroBubble
+from torch.distributed.tensor.parallel import parallelize_module
+from torch.nn.parallel import DistributedDataParallel
+from torch.testing._internal.distributed.fake_pg import FakeStore
+
+import placelogic
+from placelogic.frontends.live import Comparison, from_torch, trace
+from tests.frontends.live import models
+from tests.frontends.live.fork import alone, run
+
+
+def seen(model: Any, optimizer: Any, mesh: Any, step: Callable[[], None], **said: Any) -> tuple[str, Comparison]:
+    for _ in range(2):
+        step()
+    with trace(mesh) as t:
+        step()
+    spec = from_torch(model, optimizer, mesh, **said)
+    return spec.text, t.compare(spec)
+
+
+def sharded(mesh: Any, **options: Any) -> Any:
+    module = models.Net()
+    for layer in module.layers.values():
+        fully_shard(layer, mesh=mesh, **options)
+    fully_shard(module, mesh=mesh, **options)
+    return module
+
+
+def wrapped(kind: str) -> tuple[Any, Any]:
+    mesh = init_device_mesh("cpu", (2,), mesh_dim_names=("dp",))
+    return (DistributedDataParallel(models.Net()) if kind == "ddp" else sharded(mesh)), mesh
+
+
+def accumulated(kind: str, last_only: bool, said: bool | None) -> tuple[str, Comparison]:
+    module, mesh = wrapped(kind)
+    optimizer = models.adam(module)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        for number in range(2):
+            waiting = last_only and number == 0
+            if kind == "fsdp":
+                module.set_requires_gradient_sync(not waiting)
+            x, y = models.data(number)
+            with module.no_sync() if waiting and kind == "ddp" else nullcontext():
+                (models.loss_of(module(x), y) / 2).backward()
+        optimizer.step()
+
+    return seen(module, optimizer, mesh, step, microbatches=2, no_sync=said)
+
+
+@pytest.mark.parametrize(
+    ("kind", "last_only", "said", "differences"),
+    [
+        ("ddp", True, None, []),
+        pytest.param("ddp", False, False, [], marks=pytest.mark.slow),
+        ("ddp", False, None, ["extra: all-reduce over dp: 2 times the 5,632 bytes expected"]),
+        pytest.param("fsdp", False, None, [], marks=pytest.mark.slow),
+        pytest.param("fsdp", True, True, [], marks=pytest.mark.slow),
+        (
+            "fsdp",
+            True,
+            None,
+            ["missing: reduce-scatter over dp: 5,632 bytes, 2 times as much is expected"],
+        ),
+    ],
+)
+def test_accumulation(kind: str, last_only: bool, said: bool | None, differences: list[str]) -> None:
+    text, comparison = run(2, accumulated, kind, last_only, said)[0]
+    assert [f"{one.kind}: {one.message}" for one in comparison.differences] == differences
+    assert placelogic.check(text).exit_code == 0
+
+
+def clipped(kind: str, done: bool) -> tuple[str, Comparison]:
+    module, mesh = wrapped(kind)
+    optimizer = models.adam(module)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        x, y = models.data(dist.get_rank())
+        models.loss_of(module(x), y).backward()
+        if done:
+            nn.utils.clip_grad_norm_(module.parameters(), 0.1)
+        optimizer.step()
+
+    return seen(module, optimizer, mesh, step, clip=True)
+
+
+def test_clipping() -> None:
+    text, comparison = run(2, clipped, "fsdp", True)[0]
+    assert comparison.agrees and placelogic.check(text).exit_code == 0
+    assert comparison.notes == ("not compared: 1 call, 64 bytes: single numbers, such as norms and losses",)
+
+
+@pytest.mark.slow
+def test_clipping_of_copies() -> None:
+    assert run(2, clipped, "ddp", True)[0][1].agrees
+
+
+def test_clipping_that_is_not_there() -> None:
+    differences = run(2, clipped, "fsdp", False)[0][1].differences
+    assert [one.message for one in differences] == ["the sum of squares for clipping over dp"]
+
+
+def mixed() -> tuple[str, Comparison]:
+    mesh = init_device_mesh("cpu", (2,), mesh_dim_names=("dp",))
+    module = sharded(mesh, mp_policy=MixedPrecisionPolicy(param_dtype=torch.bfloat16))
+    optimizer = models.adam(module)
+    return seen(module, optimizer, mesh, models.trained(module, optimizer, dist.get_rank()))
+
+
+def test_mixed_precision() -> None:
+    text, comparison = run(2, mixed)[0]
+    assert "precision { params fp32, compute bf16, gradients fp32, moments fp32, reduce bf16 }" in text
+    assert comparison.agrees, str(comparison)
+    assert [(row.expected, row.found) for row in comparison.rows] == [(5088, 5088), (2816, 2816)]
+
+
+def flattened(every_module: bool) -> tuple[str, Comparison]:
+    """FSDP over data and context parallel ranks together, as torchtitan has it, with sums instead of means."""
+    dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=8)
+    mesh = init_device_mesh("cpu", (2, 2, 2), mesh_dim_names=("dp", "cp", "tp"))
+    module = models.Net()
+    parallelize_module(module, mesh["tp"], models._sequence_plan(module))
+    over = mesh["dp", "cp"]._flatten("dp_cp")
+    for layer in module.layers.values():
+        fully_shard(layer, mesh=over)
+    fully_shard(module, mesh=over)
+    for one in [module, *module.layers.values()] if every_module else [module]:
+        one.set_gradient_divide_factor(1.0)
+    optimizer = models.adam(module)
+    said = {"splits": {"cp": "sequence"}, "loss": "mean global", "tokens": "uneven"}
+    return seen(module, optimizer, mesh, models.trained(module, optimizer, 0), **said)
+
+
+def test_sums_over_flattened_axes() -> None:
+    text, comparison = alone(flattened, True)
+    assert "sequence over cp    # as from_torch was told\nbatch over dp    # fully_shard" in text
+    assert "  reduce over dp, cp by sum" in text and "by mean" not in text
+    assert comparison.agrees, str(comparison)
+    assert placelogic.check(text).exit_code == 0
+
+
+def test_a_divisor_that_was_not_set_everywhere() -> None:
+    """`set_gradient_divide_factor` does not descend into other modules under fully_shard."""
+    report = placelogic.check(alone(flattened, False)[0])
+    assert report.specs[0].verdict == "refuted"
+    assert {one.code for one in report.specs[0].findings if one.severity == "error"} == {"GI03"}
+
+
+def stages(modules: list[nn.Module], numbers: list[int], count: int, mesh: Any) -> list[Any]:
+    group = mesh.get_group("pp")
+    return [
+        PipelineStage(module, number, count, torch.device("cpu"), group=group)
+        for module, number in zip(modules, numbers, strict=True)
+    ]
+
+
+def v_shaped() -> tuple[str, Comparison]:
+    rank = dist.get_rank()
+    mesh = init_device_mesh("cpu", (2,), mesh_dim_names=("pp",))
+    numbers = [rank, 3 - rank]
+    modules: list[nn.Module] = [models.Net(None if number in (0, 3) else 0) for number in numbers]
+    for module, number in zip(modules, numbers, strict=True):
+        module.layers = nn.ModuleDict({str(number): models.Block()})
+        for name in ("embed",) if number else ("final", "head"):
+            setattr(module, name, None)
+        if number in (1, 2):
+            module.embed = None
+    optimizers = [models.adam(module) for module in modules]
+    schedule = ScheduleZBVZeroBubble(stages(modules, numbers, 4, mesh), 4, loss_fn=models.loss_of)
+
+    def step() -> None:
+        for optimizer in optimizers:
+            optimizer.zero_grad()
+        x, y = models.data(0)
+        schedule.step(x, target=y, losses=[]) if rank == 0 else schedule.step()
+        for optimizer in optimizers:
+            optimizer.step()
+
+    return seen(schedule, optimizers, mesh, step)
+
+
+def test_stages_in_a_v() -> None:
+    text, comparison = run(2, v_shaped)[0]
+    assert "stages over pp { schedule zbv, chunks 2 }    # the schedule" in text
+    assert "kind embedding, used on first of pp }" in text and "kind matrix, used on last of pp }" in text
+    assert comparison.agrees, str(comparison)
+    assert placelogic.check(text).exit_code == 0
+
+
+def sharded_stages() -> tuple[str, Comparison]:
+    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("pp", "dp"))
+    rank = mesh.get_local_rank("pp")
+    module = models.Net(rank)
+    for layer in module.layers.values():
+        fully_shard(layer, mesh=mesh["dp"])
+    fully_shard(module, mesh=mesh["dp"])
+    optimizer = models.adam(module)
+    schedule = Schedule1F1B(stages([module], [rank], 2, mesh)[0], 2, loss_fn=models.loss_of)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        x, y = models.data(mesh.get_local_rank("dp"))
+        schedule.step(x) if rank == 0 else schedule.step(target=y)
+        optimizer.step()
+
+    return seen(schedule, optimizer, mesh, step)
+
+
+@pytest.mark.slow
+def test_sharded_stages() -> None:
+    for text, comparison in run(4, sharded_stages):
+        assert "  reduce scattered over dp by mean" in text
+        assert placelogic.check(text).exit_code == 0
+        assert comparison.agrees, str(comparison)
+        assert any("the pipeline keeps what is gathered" in note for note in comparison.notes)
