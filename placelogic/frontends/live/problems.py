@@ -17,8 +17,8 @@ from __future__ import annotations
 from placelogic.files import whole
 from placelogic.problem import Problem, SpecError
 
-OLDEST = (2, 6)
-"""The first PyTorch whose internals are read here."""
+OLDEST = (2, 13)
+"""The first PyTorch that this was tried with: what wrappers keep of a model differs between versions."""
 
 
 def refuse(code: str, message: str, hint: str, where: str = "<model>") -> SpecError:

@@ -115,9 +115,8 @@ class _One:
             remarks.append("no optimizer holds it: taken as frozen")
         partial = self._partial() if trained else ()
         place = self._place(update.zero if update else (), partial)
-        module = type(self.module).__name__.removeprefix("FSDP")
         return Parameter(
-            self.name, tuple(self.parameter.shape), module, trained,
+            self.name, tuple(self.parameter.shape), self._kind(), trained,
             update.name if update else None, self._precision(update.moments if update else None), tuple(place),
             self._gradient(partial, update.zero if update else ()) if trained else Gradient(),
             tuple(remarks), self.stage,
@@ -170,15 +169,21 @@ class _One:
                 result.append(Placed(along, f"gathered on {self._dim(dim)}{host}", on + host, gradients, None,
                                      self.sharded.reshard, "fully_shard"))  # fmt: skip
             else:
-                result.append(Placed(along, on, on, on, None, None, f"DTensor, Shard({dim})"))
+                # The backward formula of an embedding cut by rows makes a whole gradient, zero outside of the shard.
+                whole = dim == 0 and self._kind() in ("Embedding", "EmbeddingBag") and self.sharded is None
+                why = f"DTensor, Shard({dim})" + (", whose gradient PyTorch keeps whole" if whole else "")
+                result.append(Placed(along, on, on, REPLICATED if whole else on, None, None, why))
         if zero:
             result.append(Placed(zero, REPLICATED, "sharded on param", REPLICATED, None, None,
                                  "ZeroRedundancyOptimizer: whole parameters, each updated by one rank"))  # fmt: skip
         return result
 
     def _dim(self, dim: int) -> str:
-        kind = type(self.module).__name__.removeprefix("FSDP")
-        return Parameter(self.name, tuple(self.parameter.shape), kind, True, None, (), (), Gradient()).dims[dim]
+        shape = tuple(self.parameter.shape)
+        return Parameter(self.name, shape, self._kind(), True, None, (), (), Gradient()).dims[dim]
+
+    def _kind(self) -> str:
+        return wrappers.class_name(self.module)
 
     def _gradient(self, partial: Axes, zero: Axes) -> Gradient:
         reduces: list[str] = []

@@ -19,7 +19,7 @@ from placelogic.frontends.live.groups import grouped
 from placelogic.frontends.live.optimizers import measure, updates
 from placelogic.frontends.live.problems import refuse
 from placelogic.frontends.live.read import Reader, merged
-from placelogic.frontends.live.wrappers import check_modules
+from placelogic.frontends.live.wrappers import check_coupling, check_modules
 from placelogic.frontends.live.write import Said, write
 from placelogic.program.catalog import SPLITS
 
@@ -86,10 +86,13 @@ def from_torch(
     splits = dict(splits or {})
     said = Said(_count(microbatches, given.microbatches), _loss(loss), tokens, clip, open_sizes)
     _check_said(splits, said, axes)
+    for module, _ in given.modules:
+        check_modules(module)
     reader = Reader(axes, updates(optimizer, axes), True if pipeline is not None and no_sync is None else no_sync)
     parameters = [record for module, stage in given.modules for record in reader.read(module, stage)]
-    for module, _ in given.modules:
-        check_modules(module, bool(reader.batch or splits))
+    if reader.batch or splits:
+        for module, _ in given.modules:
+            check_coupling(module)
     if pipeline is not None:
         parameters = stages.gathered(parameters, given, pipeline)
     if not parameters:

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from torch import nn
+from torch.distributed._composable.contract import _get_registry
 from torch.nn.parallel import DistributedDataParallel
 
 from placelogic.frontends.live.axes import Axes, MeshAxes
@@ -54,21 +55,31 @@ class Shards:
     offloaded: bool
 
 
-def check_modules(model: nn.Module, batch: bool) -> None:
+def check_modules(model: nn.Module) -> None:
     """Refuse wrappers whose behaviour is not modelled. Raises SpecError (PL524)."""
     for name, module in model.named_modules():
+        if "replicate" in (_get_registry(module) or {}) and _state(module) is None:
+            raise refuse("PL524", f"{_shown(name, 'replicate()')} of an old kind, which is not read",
+                         "use DistributedDataParallel, or a newer PyTorch")  # fmt: skip
         kind = type(module).__name__
-        home = type(module).__module__.split(".")[0]
-        shown = f"`{name}` is a {kind}" if name else f"the model is a {kind}"
-        if kind in REFUSED and home in ("torch", "deepspeed"):
-            raise refuse("PL524", f"{shown}, which is not read", REFUSED[kind])
-        if batch and kind in COUPLED and module.training:
+        if kind in REFUSED and type(module).__module__.split(".")[0] in ("torch", "deepspeed"):
+            raise refuse("PL524", f"{_shown(name, kind)}, which is not read", REFUSED[kind])
+
+
+def check_coupling(model: nn.Module) -> None:
+    """Refuse modules that couple samples. Raises SpecError (PL524)."""
+    for name, module in model.named_modules():
+        if type(module).__name__ in COUPLED and module.training:
             raise refuse(
                 "PL524",
-                f"{shown}: statistics of the batch couple the samples of one device, and the loss is no sum over "
-                "them any more; this is not modelled",
+                f"{_shown(name, type(module).__name__)}: statistics of the batch couple the samples of one device, and "
+                "the loss is no sum over them any more; this is not modelled",
                 "use a norm that looks at one sample, or put the module in evaluation mode",
             )
+
+
+def _shown(name: str, kind: str) -> str:
+    return f"`{name}` is a {kind}" if name else f"the model is a {kind}"
 
 
 def replicas(model: nn.Module, axes: MeshAxes) -> list[Replicas]:
@@ -100,15 +111,13 @@ def replicas(model: nn.Module, axes: MeshAxes) -> list[Replicas]:
     return found
 
 
-def shards(model: nn.Module, axes: MeshAxes, host_ok: bool = True) -> dict[int, Shards]:
+def shards(model: nn.Module, axes: MeshAxes) -> dict[int, Shards]:
     """Parameters under fully_shard, by id. Raises SpecError."""
-    from torch.distributed.fsdp import FSDPModule
-
-    wrapped = [(name, module) for name, module in model.named_modules() if isinstance(module, FSDPModule)]
+    wrapped = [(name, module) for name, module in model.named_modules() if _state(module) is not None]
     inside = {id(inner) for _, module in wrapped for inner in module.modules() if inner is not module}
     found: dict[int, Shards] = {}
     for name, module in wrapped:
-        state: Any = module._get_fsdp_state()
+        state = _state(module)
         groups = getattr(state, "_fsdp_param_groups", None)
         if groups is None:  # before PyTorch 2.11 there was one
             groups = [state._fsdp_param_group] if state._fsdp_param_group is not None else []
@@ -118,6 +127,20 @@ def shards(model: nn.Module, axes: MeshAxes, host_ok: bool = True) -> dict[int, 
             for one in group.fsdp_params:
                 found[id(one.sharded_param)] = _sharded(one, group, state, id(module) not in inside, axes, shown)
     return found
+
+
+def _state(module: nn.Module) -> Any:
+    """What fully_shard, or `replicate` that is built on it, keeps of a module; None for others."""
+    from torch.distributed.fsdp._fully_shard._fsdp_state import _get_module_fsdp_state
+
+    return _get_module_fsdp_state(module)
+
+
+def class_name(module: nn.Module) -> str:
+    """The class of a module, as it was before fully_shard or replicate made one of its own of it."""
+    if _state(module) is None:
+        return type(module).__name__
+    return type(module).__name__.removeprefix("FSDP").removeprefix("Replicate")
 
 
 def _check_flags(group: Any, shown: str) -> None:

@@ -12,10 +12,6 @@ from collections.abc import Callable
 from typing import Any
 
 # What ranks use is loaded once, before they are forked.
-import placelogic.cost
-import placelogic.elaborate.derive
-import placelogic.frontends.live
-import placelogic.syntax.parse
 
 
 def run(

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import Replicate
+from torch.distributed.tensor.parallel import RowwiseParallel, parallelize_module
 
 import placelogic
-from placelogic.frontends.live import from_torch
+from placelogic.frontends.live import LiveSpec, from_torch
+from tests.frontends.live import models
 from tests.frontends.live.fork import run
 from tests.frontends.live.models import MODELS
 from tests.frontends.live.observed import ALL, observed
@@ -99,6 +103,43 @@ def test_what_lines_were_read_from() -> None:
         assert line in text.split("\n")
     # fully_shard cuts what tensor parallelism has left of `up`, so its cut is the inner one.
     assert text.index("place up, head over tp") < text.index("place up, down over dp")
+
+
+def by_rows() -> LiveSpec:
+    """An embedding whose vocabulary is cut."""
+    mesh = init_device_mesh("cpu", (2,), mesh_dim_names=("tp",))
+    module = models.Net()
+    rows = RowwiseParallel(input_layouts=Replicate(), output_layouts=Replicate())
+    parallelize_module(module, mesh, {**models._tensor_plan(module), "embed": rows})
+    optimizer = models.adam(module)
+    models.trained(module, optimizer, 0)()
+    return from_torch(module, optimizer, mesh)
+
+
+def test_an_embedding_cut_by_rows_keeps_its_gradient_whole() -> None:
+    spec = run(2, by_rows)[0]
+    assert (
+        "place embed over tp { params sharded on rows, optimizer sharded on rows, gradients replicated }" in spec.text
+    )
+    assert placelogic.check(spec.text).exit_code == 0
+    assert dict(spec.held) == held(spec.text, 0)
+
+
+def replicated() -> LiveSpec:
+    from torch.distributed._composable.replicate_with_fsdp import replicate
+
+    module = replicate(models.Net(), mesh=init_device_mesh("cpu", (2,), mesh_dim_names=("dp",)))
+    return from_torch(module, models.adam(module))
+
+
+def test_replicate_is_built_on_fully_shard() -> None:
+    text = run(2, replicated)[0].text
+    assert (
+        "weights embed { size 16*8, dims rows columns, kind embedding }" in text
+        and "place" not in text.split("\n\n")[3]
+    )
+    assert "    reduce over dp by mean\n    accumulate" in text
+    assert placelogic.check(text).exit_code == 0
 
 
 def gradients_in_parts(name: str) -> tuple[set[str], set[str]]:

@@ -175,12 +175,13 @@ FAULTS: dict[str, tuple[int, Callable[[], Comparison], list[str]]] = {
 }
 
 
+@pytest.mark.slow
 def test_the_loop_by_hand_agrees() -> None:
     for comparison in run(4, by_hand):
         assert comparison.agrees, str(comparison)
 
 
-SLOW = {"wrong group", "reduced twice"}
+SLOW = {"wrong group", "reduced twice", "never divided"}
 
 
 @pytest.mark.parametrize("fault", [pytest.param(one, marks=pytest.mark.slow) if one in SLOW else one for one in FAULTS])
