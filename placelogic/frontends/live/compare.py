@@ -30,7 +30,7 @@ from placelogic.frontends.live.keys import (
 def compare(plan: Plan, events: Sequence[Event], fed: Sequence[Fed], whole: Mapping[frozenset[int], Axes]) -> Found:
     """`whole`: every group of the mesh that this rank is in, by its ranks, in axes of the mesh."""
     placed = Placed(plan, whole)
-    counted, notes = _counted(plan, events, placed)
+    counted, notes = _counted(plan, events, fed, placed)
     rows = _rows(plan, counted)
     notes += [
         f"{said(row.key)}: {row.expected - row.found:,} bytes less than with a gather in every micro-batch: the pipeline "
@@ -48,11 +48,14 @@ def compare(plan: Plan, events: Sequence[Event], fed: Sequence[Fed], whole: Mapp
     return Found(rows, tuple(differences), (*notes, *checks.unknown(events, fed, placed)))
 
 
-def _counted(plan: Plan, events: Sequence[Event], placed: Placed) -> tuple[list[tuple[Key, Event]], list[str]]:
+def _counted(
+    plan: Plan, events: Sequence[Event], fed: Sequence[Fed], placed: Placed
+) -> tuple[list[tuple[Key, Event]], list[str]]:
     """The events that are about weights. What layers send to each other along axes that carry activations is
     not: the spec says nothing about it."""
     gathers = {key_of(one, plan) for one in plan.expected if one.operation == "all-gather"}
     counted: list[tuple[Key, Event]] = []
+    gradients = _gradients(events, fed)
     left: dict[str, list[Event]] = defaultdict(list)
     for event in events:
         key = placed.key(event)
@@ -63,11 +66,11 @@ def _counted(plan: Plan, events: Sequence[Event], placed: Placed) -> tuple[list[
             continue
         if event.purpose == "control":
             left["no floating-point numbers, or a barrier"].append(event)
-        elif event.purpose == "scalar":
+        elif event.purpose == "scalar" and event.order not in gradients:
             left["single numbers, such as norms and losses"].append(event)
         elif event.again:
             left["the same reduction of an unchanged tensor once more; right, only costly"].append(event)
-        elif event.purpose == "weights" or key in gathers:
+        elif event.purpose in ("weights", "scalar") or key in gathers:
             counted.append((key, event))
         elif event.operation == "broadcast":
             left["broadcasts in the forward pass, such as buffers"].append(event)
@@ -81,6 +84,17 @@ def _counted(plan: Plan, events: Sequence[Event], placed: Placed) -> tuple[list[
         for what, some in left.items()
     ]
     return _gathered_by_broadcast(plan, counted), notes
+
+
+def _gradients(events: Sequence[Event], fed: Sequence[Fed]) -> set[int]:
+    """Events that gradients came out of on their way to the optimizer."""
+    found: set[int] = set()
+    for one in fed:
+        parent = one.parent
+        while parent is not None and parent not in found:
+            found.add(parent)
+            parent = events[parent].parent
+    return found
 
 
 def _gathered_by_broadcast(plan: Plan, counted: list[tuple[Key, Event]]) -> list[tuple[Key, Event]]:

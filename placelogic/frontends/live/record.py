@@ -25,7 +25,7 @@ GRADIENT_NODES = ("AccumulateGrad", "RegisterPostBackwardFunction")
 
 
 class Recorder(TorchDispatchMode):
-    """`events` in order; `fed`, what the optimizer was given. One training step is to be recorded."""
+    """`events` in order; `fed`, what the optimizer was given; `steps_again`: it took more than one step."""
 
     def __init__(self, axes: MeshAxes) -> None:
         super().__init__()
@@ -37,6 +37,7 @@ class Recorder(TorchDispatchMode):
         self._optimizing = 0
         self._behind: Phase | None = None
         self._seen: set[int] = set()
+        self.steps_again = False
         self._hooks = ExitStack()
 
     def __enter__(self) -> Recorder:
@@ -131,11 +132,15 @@ class Recorder(TorchDispatchMode):
         self._depth -= 1
 
     def _enter_optimizer(self, optimizer: Any, args: Any, kwargs: Any) -> None:
-        self._optimizing += 1
+        outer, self._optimizing = not self._optimizing, self._optimizing + 1
         self._behind = None
         for group in optimizer.param_groups:
             for parameter in group["params"]:
-                if parameter.grad is not None and id(parameter) not in self._seen:
+                if parameter.grad is None:
+                    continue
+                if id(parameter) in self._seen:  # by an optimizer inside of another, unless it is a second step
+                    self.steps_again |= outer
+                else:
                     self._seen.add(id(parameter))
                     local = parameter.grad
                     local = local.to_local() if isinstance(local, DTensor) else local

@@ -87,6 +87,8 @@ class Trace:
         if not self._recorder.fed:
             raise refuse("PL529", "no optimizer took a step in the trace", "put a whole training step into the block",
                          "<trace>")  # fmt: skip
+        if self._recorder.steps_again:
+            raise refuse("PL529", "the optimizer took several steps in the trace", "trace one training step", "<trace>")
         groups = {ranks: frozenset(axes) for ranks, axes in self._axes.groups.items()}
         found: Found = compare(wanted, self.events, self.fed, groups)
         here = ", ".join(f"{axis}={number}" for axis, (_, number) in mesh.items())

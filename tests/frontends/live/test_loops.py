@@ -229,3 +229,57 @@ def test_sharded_stages() -> None:
         assert placelogic.check(text).exit_code == 0
         assert comparison.agrees, str(comparison)
         assert any("the pipeline keeps what is gathered" in note for note in comparison.notes)
+
+
+class Gate(nn.Module):
+    """With a parameter of one element."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = models.Net()
+        self.gate = nn.Parameter(torch.ones(1))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.net(x) * self.gate
+
+
+def by_parameter(forgotten: str | None, steps: int = 1) -> Comparison:
+    """Every gradient is reduced by itself, and the loss for a report."""
+    module = Gate()
+    optimizer = models.adam(module)
+    other = DistributedDataParallel(Gate())
+    spec = from_torch(other, models.adam(other))
+
+    def step() -> None:
+        optimizer.zero_grad()
+        x, y = models.data(dist.get_rank())
+        loss = models.loss_of(module(x), y)
+        loss.backward()
+        for name, parameter in module.named_parameters():
+            if name != forgotten:
+                dist.all_reduce(parameter.grad)
+                parameter.grad /= 2
+        optimizer.step()
+        dist.all_reduce(loss.detach())
+
+    with trace() as t:
+        for _ in range(steps):
+            step()
+    return t.compare(spec)
+
+
+def test_a_parameter_of_one_element() -> None:
+    """Its gradient is as large as the loss, which is reduced too."""
+    comparison = run(2, by_parameter, None)[0]
+    assert comparison.agrees, str(comparison)
+    assert comparison.notes == ("not compared: 1 call, 4 bytes: single numbers, such as norms and losses",)
+
+
+def test_a_parameter_of_one_element_that_is_forgotten() -> None:
+    differences = run(2, by_parameter, "gate")[0].differences
+    assert [one.message for one in differences] == ["all-reduce over dp: 4 bytes of 5,636, as much as `gate`"]
+
+
+def test_one_step_at_a_time() -> None:
+    with pytest.raises(AssertionError, match="PL529: the optimizer took several steps in the trace"):
+        run(2, by_parameter, None, 2)
