@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from types import MappingProxyType
 
 from placelogic.checking import complete
 from placelogic.frontends.live.problems import refuse
@@ -69,8 +70,10 @@ def plan(
     name: str | None,
     at: Mapping[str, int],
     mesh: Mapping[str, tuple[int, int]],
+    padded: Mapping[str, tuple[Fraction, frozenset[str]]] = MappingProxyType({}),
 ) -> Plan:
-    """`source`: path or text of a spec; `mesh`: axis -> (size, coordinate of this rank). Raises SpecError."""
+    """`source`: path or text of a spec; `mesh`: axis -> (size, coordinate of this rank); `padded`: how much larger
+    messages about some weights over some axes are than the weights. Raises SpecError."""
     program, path = _program(source, name, at, {axis: size for axis, (size, _) in mesh.items()})
     meanings = _meanings(program, mesh, path)
     env = _values(program, at, {axis: size for axis, (size, _) in mesh.items()})
@@ -80,7 +83,7 @@ def plan(
     carriers |= {split.axis for split in program.work.splits if split.dim != "batch"}
     stages = program.stages.axis if program.stages is not None and sizes[program.stages.axis] > 1 else None
     return Plan(
-        program.name, meanings, sizes, _expected(program, env, mesh, meanings, path),
+        program.name, meanings, sizes, _expected(program, env, mesh, meanings, path, padded),
         tuple(_scaling(program, group, sizes, env) for group in program.weights if not group.frozen),
         frozenset(carriers), stages, frozenset(axis for axis in _norm(program) if sizes[axis] > 1),
         program.clip is not None,
@@ -167,6 +170,7 @@ def _expected(
     mesh: Mapping[str, tuple[int, int]],
     meanings: Mapping[str, Axes],
     path: str,
+    padded: Mapping[str, tuple[Fraction, frozenset[str]]],
 ) -> tuple[Expected, ...]:
     from placelogic.cost import derive
 
@@ -185,6 +189,8 @@ def _expected(
             unknown = ", ".join(sorted(missing - set(given) - set(cost.values)))
             raise refuse("PL529", f"the spec leaves open: {unknown}", "say the sizes: compare(..., at={...})", path)
         members, size, times = (Fraction(number or 0) for number in numbers)
+        ratio, over = padded.get(one.group, (Fraction(1), frozenset()))
+        size *= ratio if set(one.axes) <= over else 1
         if members > 1 and times > 0:
             found.append(
                 Expected(one.group, one.what, one.operation, one.axes, int(members), round(size), int(times))

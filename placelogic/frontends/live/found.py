@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 Axes = tuple[str, ...]
 
@@ -38,7 +39,8 @@ class Gradient:
 @dataclass(frozen=True, slots=True)
 class Parameter:
     """One parameter. `shape` is that of the whole tensor; `place` are its statements, those that cut one
-    dimension with the outer one first; `precision` is state -> dtype. `remarks`: what was taken for granted."""
+    dimension with the outer one first; `precision` is state -> dtype. `remarks`: what was taken for granted.
+    `padded`: how much larger its messages over the axes `padded_over` are than what they are about."""
 
     name: str
     shape: tuple[int, ...]
@@ -50,6 +52,8 @@ class Parameter:
     gradient: Gradient
     remarks: tuple[str, ...] = ()
     stage: int = 0
+    padded: Fraction = Fraction(1)
+    padded_over: Axes = ()
 
     @property
     def elements(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 from placelogic.frontends.live.found import Model, Parameter
 from placelogic.program.catalog import KINDS, SPLITS
@@ -29,6 +30,13 @@ class Group:
     @property
     def layers(self) -> int:
         return len(self.members)
+
+    @property
+    def padded(self) -> tuple[Fraction, frozenset[str]]:
+        """How much larger messages about the group are than its parameters, over which axes."""
+        elements = sum(member.elements for member in self.members)
+        whole = sum((member.padded * member.elements for member in self.members), Fraction(0))
+        return whole / max(elements, 1), frozenset(self.first.padded_over)
 
     def size(self) -> str:
         """Elements, as a product that shows the shape where all have one."""

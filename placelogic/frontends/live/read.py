@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 from torch import nn
@@ -31,7 +32,7 @@ def dtype_name(dtype: Any, what: str) -> str:
     return name
 
 
-@dataclass
+@dataclass(slots=True)
 class Reader:
     """Reads modules of one rank. `batch` collects the axes that wrappers split the batch over, `tensor` those
     along which some parameter is cut as it is computed with. `no_sync`: whether wrappers are told to combine
@@ -92,7 +93,7 @@ class Reader:
         return sorted(cuts, key=lambda cut: bool(inner & set(cut[0])))
 
 
-@dataclass
+@dataclass(slots=True)
 class _One:
     """One parameter on its way to a record."""
 
@@ -119,8 +120,12 @@ class _One:
             self.name, tuple(self.parameter.shape), self._kind(), trained,
             update.name if update else None, self._precision(update.moments if update else None), tuple(place),
             self._gradient(partial, update.zero if update else ()) if trained else Gradient(),
-            tuple(remarks), self.stage,
+            tuple(remarks), self.stage, *self._padded(),
         )  # fmt: skip
+
+    def _padded(self) -> tuple[Fraction, Axes]:
+        one = self.sharded
+        return (one.padded, (*one.shard, *one.replicate)) if one is not None else (Fraction(1), ())
 
     def _partial(self) -> Axes:
         """The axes along which it is whole while its activations are cut, so that its gradient is in parts."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,11 +34,13 @@ LOSSES = ("mean local", "mean global", "sum")
 class LiveSpec:
     """`text` is a spec, whole and readable. `weights`: the parameters of each group of weights by their names
     in the model; those of other pipeline stages too. `held`: bytes of params, gradients and optimizer state
-    that this rank held when it was read; counters of steps are left out."""
+    that this rank held when it was read; counters of steps are left out. `padded`: how much larger messages about
+    a group are than its weights, and over which axes, where shards are uneven."""
 
     text: str
     weights: Mapping[str, tuple[str, ...]]
     held: Mapping[str, int]
+    padded: Mapping[str, tuple[Fraction, frozenset[str]]]
 
     def __str__(self) -> str:
         return self.text
@@ -106,7 +109,8 @@ def from_torch(
     title = f"Read from a model by placelogic.from_torch, PyTorch {torch.__version__}."
     names = {group.name: tuple(member.name for member in group.members) for group in groups}
     held = measure((module for module, _ in given.modules), optimizer, axes)
-    return LiveSpec(write(found, groups, said, title), names, held)
+    padded = {group.name: group.padded for group in groups if group.padded[0] != 1}
+    return LiveSpec(write(found, groups, said, title), names, held, padded)
 
 
 def _mesh_of(given: stages.Given) -> MeshAxes:

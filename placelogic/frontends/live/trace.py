@@ -83,7 +83,8 @@ class Trace:
             axis: (size, self._axes.along[axis].index(self._axes.rank))
             for axis, size in zip(self._axes.names, self._axes.sizes, strict=True)
         }
-        wanted = plan(spec.text if isinstance(spec, LiveSpec) else spec, name, dict(at or {}), mesh)
+        source, padded = (spec.text, spec.padded) if isinstance(spec, LiveSpec) else (spec, {})
+        wanted = plan(source, name, dict(at or {}), mesh, padded)
         if not self._recorder.fed:
             raise refuse("PL529", "no optimizer took a step in the trace", "put a whole training step into the block",
                          "<trace>")  # fmt: skip

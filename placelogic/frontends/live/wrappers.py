@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -44,7 +45,8 @@ class Replicas:
 class Shards:
     """One parameter under fully_shard. `divide`: the number gradients are divided by, where it is not the
     number of devices. `reshard`: as the language says it, None where it is the default (true). `compute`, `reduce`:
-    dtypes of the gathered parameters and of the reduction, None where it is that of the parameter."""
+    dtypes of the gathered parameters and of the reduction, None where it is that of the parameter. `padded`: how
+    much larger its messages are than the parameter, because every shard is as large as the first."""
 
     shard: Axes
     replicate: Axes
@@ -53,6 +55,7 @@ class Shards:
     compute: Any
     reduce: Any
     offloaded: bool
+    padded: Fraction
 
 
 def check_modules(model: nn.Module) -> None:
@@ -164,7 +167,13 @@ def _sharded(one: Any, group: Any, state: Any, root: bool, axes: MeshAxes, shown
         policy.param_dtype,
         policy.reduce_dtype or policy.param_dtype,
         bool(getattr(one, "offload_to_cpu", False)),
+        _padded(one, axes.size(axes.of_group(shard, shown))) if shard is not None else Fraction(1),
     )
+
+
+def _padded(one: Any, shards: int) -> Fraction:
+    elements = one._orig_size.numel()
+    return Fraction(one.padded_sharded_param_size.numel() * shards, elements) if elements else Fraction(1)
 
 
 def _reshard(one: Any, group: Any, state: Any, root: bool) -> str | None:

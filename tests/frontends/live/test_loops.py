@@ -13,7 +13,8 @@ from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleZBVZeroBubble
-from torch.distributed.tensor.parallel import parallelize_module
+from torch.distributed.tensor import Shard
+from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, SequenceParallel, parallelize_module
 from torch.nn.parallel import DistributedDataParallel
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
@@ -283,3 +284,48 @@ def test_a_parameter_of_one_element_that_is_forgotten() -> None:
 def test_one_step_at_a_time() -> None:
     with pytest.raises(AssertionError, match="PL529: the optimizer took several steps in the trace"):
         run(2, by_parameter, None, 2)
+
+
+class Odd(nn.Module):
+    """Nothing in it divides by two, but for what tensor parallelism cuts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(5)
+        self.up = nn.Linear(5, 6)
+        self.down = nn.Linear(6, 5)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.down(self.up(self.norm(x)))
+
+
+def uneven() -> Comparison:
+    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
+    plan = {
+        "norm": SequenceParallel(),
+        "up": ColwiseParallel(input_layouts=Shard(1)),
+        "down": RowwiseParallel(output_layouts=Shard(1)),
+    }
+    module = Odd()
+    parallelize_module(module, mesh["tp"], plan)
+    fully_shard(module, mesh=mesh["dp"])
+    optimizer = models.adam(module)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        module(torch.ones(2, 2, 5)).sum().backward()
+        optimizer.step()
+
+    return seen(module, optimizer, mesh, step)[1]
+
+
+@pytest.mark.slow
+def test_padded_shards() -> None:
+    for comparison in run(4, uneven):
+        assert comparison.agrees, str(comparison)
+        # 3 rows of 5 and of 3 are cut into shards of 2, and all of 5 and of 6 into shards of 3.
+        assert [(row.key.operation, row.expected) for row in comparison.rows] == [
+            ("all-gather", 4 * (6 + 6 + 4 * 5 + 4 + 6 * 3 + 6)),
+            ("reduce-scatter", 4 * (6 + 6 + 4 * 5 + 4 + 6 * 3 + 6)),
+            ("all-reduce", 4 * (5 + 5)),
+        ]
