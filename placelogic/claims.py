@@ -63,7 +63,7 @@ class Judge:
         count = Counter(finding.code for finding in findings)
         obligations = replace(
             report.obligations,
-            proved=report.obligations.proved + count["NT09"] + count["NT10"],
+            proved=report.obligations.proved + count["NT30"] + count["NT31"],
             refuted=report.obligations.refuted + count["CL01"] + count["BU01"],
             undecided=report.obligations.undecided + count["CL02"],
         )
@@ -140,7 +140,7 @@ class Judge:
             case "holds":
                 open_ = [name for name in found.names if name not in found.values]
                 every = f" for every {', '.join(open_)}" if open_ else ""
-                yield Finding("NT09", "note", f"the claim `{text}` is proved{every}", claim.span)
+                yield Finding("NT30", "note", f"the claim `{text}` is proved{every}", claim.span)
             case "fails":
                 sizes = decision.sizes or {}
                 left, right = found.numbers(sizes)
@@ -180,10 +180,10 @@ class Judge:
                 yield Finding("BU01", "error", f"the budget is exceeded: {against}", budget.span, label=_largest(cost),
                               help="`placelogic cost` shows every term")  # fmt: skip
             else:
-                yield Finding("NT10", "note", f"within the budget: {against}", budget.span)
+                yield Finding("NT31", "note", f"within the budget: {against}", budget.span)
         elif found.ranges or found.fewest:
             yield Finding(
-                "NT10",
+                "NT31",
                 "note",
                 f"the budget of {show(budget.amount)} {budget.unit} is enough {_where(found)}",
                 budget.span,

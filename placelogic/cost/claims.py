@@ -65,7 +65,7 @@ def _calls(expr: Expr) -> Iterator[Call]:
 
 
 def sides(claim: Compare, costs: Mapping[str, Cost], span: Span) -> Sides:
-    """Both sides. `costs`: of the specs it speaks of. Raises SpecError: PL201 for an unknown size, PL362
+    """Both sides. `costs`: of the specs it speaks of. Raises SpecError: PL201 for an unknown size, PL367
     where specs fix one size differently, PL363 for an unknown function."""
     values: dict[str, Fraction] = {}
     meanings: dict[str, sympy.Expr] = {}
@@ -73,7 +73,7 @@ def sides(claim: Compare, costs: Mapping[str, Cost], span: Span) -> Sides:
         for name, value in cost.values.items():
             if values.setdefault(name, value) != value:
                 message = f"`{name}` is {values[name]} in one of these specs and {value} in another"
-                raise SpecError(Problem("PL362", message, span, "compare specs in which it is the same, or open"))
+                raise SpecError(Problem("PL367", message, span, "compare specs in which it is the same, or open"))
         meanings |= cost.sizes.meanings
 
     used: set[str] = set()

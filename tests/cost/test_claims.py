@@ -41,9 +41,9 @@ def codes(report: SpecReport, severity: str = "error") -> list[str]:
 def test_a_claim_is_proved_for_every_size(claim: str) -> None:
     (report, other) = reports(SHARED + PAIR + f"claim {claim}\n").values()
     assert report.verdict == "proved", [f.message for f in report.findings]
-    (note,) = [f for f in report.findings if f.code == "NT09"]
+    (note,) = [f for f in report.findings if f.code == "NT30"]
     assert note.message.startswith("the claim `") and "` is proved" in note.message
-    assert not [f for f in other.findings if f.code == "NT09"]
+    assert not [f for f in other.findings if f.code == "NT30"]
     assert report.obligations.proved == other.obligations.proved + 1
 
 
@@ -111,7 +111,7 @@ def test_expectations_meet_claims() -> None:
         ("N == N", "PL364", "speaks of no cost"),
         ("memory(broken) == 1", "PL365", "spec `broken` has errors"),
         ("memory(zero3) == P/(N - N)", "PL401", "divides"),
-        ("memory(a64) == memory(a32)", "PL362", "`K` is 64 in one of these specs and 32 in another"),
+        ("memory(a64) == memory(a32)", "PL367", "`K` is 64 in one of these specs and 32 in another"),
     ],
 )
 def test_claims_that_mean_nothing(claim: str, code: str, message: str) -> None:
@@ -128,7 +128,7 @@ def test_a_budget_at_given_sizes() -> None:
     text = BUDGET + "budget 80 GB\n" + PAIR
     found = reports(text, N=64)
     assert found["zero3"].verdict == "proved"
-    (note,) = [f for f in found["zero3"].findings if f.code == "NT10"]
+    (note,) = [f for f in found["zero3"].findings if f.code == "NT31"]
     assert note.message == (
         "within the budget: the peak of one device is 2.812 GB (2.619 GiB), the budget 80 GB (74.51 GiB)"
     )
@@ -141,7 +141,7 @@ def test_a_budget_at_given_sizes() -> None:
 def test_a_budget_is_solved_for_the_sizes_that_fit() -> None:
     """16 P/N + 4 P/32 within 8 GiB of which 0.9375 GB are the unit: N >= 15.68, so 16."""
     report = reports(BUDGET + "budget 8 GiB\n" + PAIR)["zero3"]
-    assert [f.message for f in report.findings if f.code == "NT10"] == ["the budget of 8 GiB is enough for N >= 16"]
+    assert [f.message for f in report.findings if f.code == "NT31"] == ["the budget of 8 GiB is enough for N >= 16"]
     assert report.verdict == "proved"
     for n, verdict in ((15, "refuted"), (16, "proved")):
         assert reports(BUDGET + "budget 8 GiB\n" + PAIR, N=n)["zero3"].verdict == verdict
@@ -157,7 +157,7 @@ def test_a_budget_that_no_size_meets() -> None:
 def test_a_budget_over_several_axes_names_the_fewest_devices() -> None:
     text = BUDGET.replace("mesh N", "mesh dp, tp") + "budget 32 GB\nuse zero1(dp) * tensor_parallel(tp)\n"
     (report,) = reports(text).values()
-    (note,) = [f for f in report.findings if f.code == "NT10"]
+    (note,) = [f for f in report.findings if f.code == "NT31"]
     told = re.findall(r"dp = (\d+), tp = (\d+)", note.message)
     assert told
     for dp, tp in ((int(d), int(t)) for d, t in told):
