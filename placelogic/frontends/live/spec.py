@@ -1,13 +1,9 @@
-"""`placelogic.from_torch`."""
+"""From a model to the text of its spec."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
-from dataclasses import dataclass
-from fractions import Fraction
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -20,67 +16,28 @@ from placelogic.frontends.live.groups import grouped
 from placelogic.frontends.live.optimizers import measure, updates
 from placelogic.frontends.live.problems import refuse
 from placelogic.frontends.live.read import Reader, merged
+from placelogic.frontends.live.results import LiveSpec
 from placelogic.frontends.live.wrappers import check_coupling, check_modules
 from placelogic.frontends.live.write import Said, write
 from placelogic.program.catalog import SPLITS
 
-if TYPE_CHECKING:
-    from placelogic.report.diagnostic import Report
-
 LOSSES = ("mean local", "mean global", "sum")
 
 
-@dataclass(frozen=True, slots=True)
-class LiveSpec:
-    """`text` is a spec, whole and readable. `weights`: the parameters of each group of weights by their names
-    in the model; those of other pipeline stages too. `held`: bytes of params, gradients and optimizer state
-    that this rank held when it was read; counters of steps are left out. `padded`: how much larger messages about
-    a group are than its weights, and over which axes, where shards are uneven."""
-
-    text: str
-    weights: Mapping[str, tuple[str, ...]]
-    held: Mapping[str, int]
-    padded: Mapping[str, tuple[Fraction, frozenset[str]]]
-
-    def __str__(self) -> str:
-        return self.text
-
-    def check(self, **options: Any) -> Report:
-        """As `placelogic.check`."""
-        from placelogic.checking import check
-
-        return check(self.text, **options)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        Path(path).write_text(self.text, encoding="utf-8")
-
-
-def from_torch(
+def read_model(
     model: Any,
     optimizer: Any,
-    mesh: Any = None,
+    mesh: Any,
     *,
-    microbatches: int | None = None,
-    loss: str = "mean local",
-    tokens: str = "even",
-    splits: Mapping[str, str] | None = None,
-    clip: bool = False,
-    no_sync: bool | None = None,
-    open_sizes: bool = False,
+    microbatches: int | None,
+    loss: str,
+    tokens: str,
+    splits: Mapping[str, str] | None,
+    clip: bool,
+    no_sync: bool | None,
+    open_sizes: bool,
 ) -> LiveSpec:
-    """The spec of a constructed model: what its wrappers, placements and optimizer will do in a step.
-
-    `model`: a module (with DDP, fully_shard, parallelize_module), or for a pipeline its schedule or stages.
-    With a pipeline every rank must call, because stages tell each other their weights. `optimizer`: one or
-    several. `mesh`: the DeviceMesh with named axes; left out where the model shows it.
-
-    A model does not tell the rest: `microbatches` (that of a schedule is known), `loss` ("mean local", "mean
-    global", "sum" or "mean over dp"), `tokens` ("even", "uneven"), `splits` (axis -> batch, sequence or tokens,
-    where wrappers do not show it), `clip` (whether the loop calls clip_grad_norm_), `no_sync` (whether gradients
-    are combined in the last of several micro-batches only; by default DDP does, fully_shard does not, and
-    pipeline schedules have both do it). `open_sizes` leaves mesh
-    sizes and micro-batches open, to be checked for all of them. Raises SpecError (PL520 to PL528).
-    """
+    """`placelogic.from_torch`, which see."""
     if not dist.is_initialized():
         raise refuse("PL521", "torch.distributed is not initialised", "call init_process_group first")
     given = stages.unpack(model)

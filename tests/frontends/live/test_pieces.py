@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+import placelogic
 from placelogic.frontends.live.axes import build
 from placelogic.frontends.live.expected import plan
 from placelogic.frontends.live.found import Gradient, Model, Parameter
@@ -156,3 +160,20 @@ def test_what_a_spec_communicates() -> None:
         ("reduce-scatter", "gradients", ("node", "local"), 4, 1024, 3),
     ]
     assert [(one.factor, one.means) for one in found.scalings] == [(Fraction(1, 12), Fraction(1, 4))]
+
+
+def test_torch_is_loaded_when_it_is_asked_for() -> None:
+    code = "import placelogic, sys; placelogic.from_torch, placelogic.trace; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(placelogic.__file__).parents[1])
+
+
+def test_without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(SpecError, match="PL520: a live model needs PyTorch, which cannot be imported"):
+        placelogic.trace()
+
+
+def test_an_old_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "__version__", "2.6.0+cu124")
+    with pytest.raises(SpecError, match=r"PL520: PyTorch 2\.6\.0\+cu124 is too old: 2\.13 is needed"):
+        placelogic.from_torch(None, None)

@@ -1,10 +1,9 @@
-"""`placelogic.trace`."""
+"""A trace of one training step."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import torch.distributed as dist
@@ -14,31 +13,10 @@ from placelogic.frontends.live.axes import MeshAxes
 from placelogic.frontends.live.compare import compare
 from placelogic.frontends.live.events import Event, Fed
 from placelogic.frontends.live.expected import plan
-from placelogic.frontends.live.keys import Difference, Found, Key, Row
+from placelogic.frontends.live.keys import Found
 from placelogic.frontends.live.problems import refuse
 from placelogic.frontends.live.record import Recorder
-from placelogic.frontends.live.spec import LiveSpec
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """A recorded step against a spec, on one rank. `rows` are sums of bytes by operation and axes."""
-
-    spec: str
-    rank: str
-    rows: tuple[Row, ...]
-    differences: tuple[Difference, ...]
-    notes: tuple[str, ...]
-
-    @property
-    def agrees(self) -> bool:
-        return not self.differences
-
-    def __str__(self) -> str:
-        lines = [f"{self.spec}, {self.rank}: " + ("agrees" if self.agrees else "differs")]
-        lines += [f"  {_row(row)}" for row in self.rows]
-        lines += [f"  {one.kind}: {one.message}" for one in self.differences]
-        return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
+from placelogic.frontends.live.results import Comparison, LiveSpec
 
 
 class Trace:
@@ -96,29 +74,14 @@ class Trace:
         return Comparison(wanted.spec, f"rank {self._axes.rank} ({here})", found.rows, found.differences, found.notes)
 
 
-def trace(mesh: Any = None) -> Trace:
-    """Record the collectives of one training step:
-
-        with placelogic.trace(mesh) as t:
-            train_step()
-        print(t.compare("spec.place"))
-
-    `mesh`: the DeviceMesh, its axes named as in the spec; left out, one axis `dp` of all ranks. Works with any
-    backend, the fake one included. Raises SpecError (PL521, PL522)."""
-    if not dist.is_initialized():
-        raise refuse("PL521", "torch.distributed is not initialised", "call init_process_group first", "<trace>")
-    return Trace(live_axes.from_mesh(mesh) if mesh is not None else live_axes.of_world(None))
-
-
-def _row(row: Row) -> str:
-    key: Key = row.key
-    over = ", ".join(sorted(key.axes)) or f"{key.members} ranks"
-    sign = "=" if row.expected == row.found else "<" if row.found < row.expected else ">"
-    calls = "call" if row.calls == 1 else "calls"
-    return f"{sign} {key.operation} over {over}: {row.expected:,} bytes expected, {row.found:,} in {row.calls} {calls}"
-
-
 def _event(event: Event) -> str:
     over = ", ".join(event.axes) if event.axes else f"ranks {', '.join(map(str, event.ranks))}"
     op = f" by {event.op}" if event.op else ""
     return f"{event.order:4} {event.phase:9} {event.operation}{op} over {over}: {event.bytes:,} bytes ({event.purpose})"
+
+
+def start(mesh: Any) -> Trace:
+    """`placelogic.trace`, which see."""
+    if not dist.is_initialized():
+        raise refuse("PL521", "torch.distributed is not initialised", "call init_process_group first", "<trace>")
+    return Trace(live_axes.from_mesh(mesh) if mesh is not None else live_axes.of_world(None))
