@@ -33,8 +33,8 @@ def compare(plan: Plan, events: Sequence[Event], fed: Sequence[Fed], whole: Mapp
     counted, notes = _counted(plan, events, fed, placed)
     rows = _rows(plan, counted)
     notes += [
-        f"{said(row.key)}: {row.expected - row.found:,} bytes less than with a gather in every micro-batch: the pipeline "
-        "keeps what is gathered"
+        f"{said(row.key)}: {row.expected - row.found:,} bytes less than with a gather in every micro-batch: "
+        "the pipeline keeps what is gathered"
         for row in rows
         if row.found < row.expected and _kept(plan, row)
     ]

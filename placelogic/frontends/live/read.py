@@ -164,8 +164,9 @@ class _One:
                 continue
             if dim is None:
                 if set(along) <= set(partial):
-                    result.append(Placed(along, REPLICATED, REPLICATED, REPLICATED, "sharded on sequence", None,
-                                         "SequenceParallel: a replicated DTensor on a share of the sequence"))  # fmt: skip
+                    why = "SequenceParallel: a replicated DTensor on a share of the sequence"
+                    copies = (REPLICATED, REPLICATED, REPLICATED)
+                    result.append(Placed(along, *copies, "sharded on sequence", None, why))
                 continue
             on = f"{SHARDED} on {self._dim(dim)}"
             if self.sharded is not None and set(along) <= set(self.sharded.shard):

@@ -93,7 +93,8 @@ class Recorder(TorchDispatchMode):
                 sum(tensor.numel() * tensor.element_size() for tensor in call.whole),
                 sum(tensor.numel() for tensor in call.whole), len(call.whole),
                 str(call.whole[0].dtype).removeprefix("torch.") if call.whole else "",
-                phase, self._purpose(call, phase, floating, story.norm), call.root, call.peer, story.factor, story.parent, again,
+                phase, self._purpose(call, phase, floating, story.norm), call.root, call.peer,
+                story.factor, story.parent, again,
             )
         )  # fmt: skip
         self._lineage.communicated(call, order)

@@ -9,13 +9,17 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 # What ranks use is loaded once, before they are forked.
+for name in ("torch._dynamo", "placelogic.cost", "placelogic.elaborate.derive", "placelogic.syntax.parse",
+             "placelogic.frontends.live.spec", "placelogic.frontends.live.tracing"):  # fmt: skip
+    import_module(name)
 
 
 def run(
-    ranks: int, function: Callable[..., Any], *arguments: Any, group: bool = True, seconds: float = 60
+    ranks: int, function: Callable[..., Any], *arguments: Any, group: bool = True, seconds: float = 240
 ) -> list[Any]:
     """What the function returned on each rank. AssertionError with the traceback of the first rank that failed."""
     context = multiprocessing.get_context("fork")

@@ -140,8 +140,8 @@ FAULTS: dict[str, tuple[int, Callable[[], Comparison], list[str]]] = {
         4,
         lambda: by_hand(group="tp"),
         [
-            "other group: 2,944 bytes for `embed`, `up`, `up_bias`, `down`, `down_bias`, `norm`, `head`: all-reduce over "
-            "tp, where the spec has all-reduce over dp"
+            "other group: 2,944 bytes for `embed`, `up`, `up_bias`, `down`, `down_bias`, `norm`, `head`: "
+            "all-reduce over tp, where the spec has all-reduce over dp"
         ],
     ),
     "reduced twice": (
