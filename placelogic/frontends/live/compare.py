@@ -160,10 +160,15 @@ def _sums(plan: Plan, rows: Sequence[Row]) -> list[Difference]:
 def _kept(plan: Plan, row: Row) -> bool:
     """Whether it is only that a pipeline keeps gathered parameters from one micro-batch to the next: how often
     depends on the schedule, and is no matter of right or wrong."""
+    return plan.stages is not None and _gathered_once(plan, row)
+
+
+def _gathered_once(plan: Plan, row: Row) -> bool:
+    """Whether parameters were gathered less often than the spec says, but as many as all of them, once."""
     items = [one for one in plan.expected if key_of(one, plan) == row.key]
     once = sum({(one.weights, one.what): one.bytes for one in items if "forward" in one.what}.values())
     gathers = all(one.operation == "all-gather" and one.what.startswith("params for") for one in items)
-    return plan.stages is not None and gathers and 0 < once <= row.found
+    return gathers and 0 < once <= row.found < row.expected
 
 
 def _short(plan: Plan, row: Row) -> Difference:
@@ -171,14 +176,14 @@ def _short(plan: Plan, row: Row) -> Difference:
     missing = row.expected - row.found
     if row.found == 0:
         return Difference("missing", f"{said(row.key)}{_what(plan, row)}: {in_bytes(missing)}{about(who)}", who)
+    hint = "; say `reshard_after_forward false` where they stay gathered" if _gathered_once(plan, row) else ""
     if who:
-        return Difference(
-            "missing", f"{said(row.key)}: {in_bytes(missing)} of {row.expected:,}, as much as{about(who, '')}", who
-        )
+        message = f"{said(row.key)}: {in_bytes(missing)} of {row.expected:,}, as much as{about(who, '')}"
+        return Difference("missing", message + hint, who)
     if row.expected % row.found == 0:
         message = f"{said(row.key)}: {in_bytes(row.found)}, {row.expected // row.found} times as much is expected"
-        return Difference("missing", message, ())
-    return Difference("other size", f"{said(row.key)}: {in_bytes(row.found)}, {row.expected:,} expected", ())
+        return Difference("missing", message + hint, ())
+    return Difference("other size", f"{said(row.key)}: {in_bytes(row.found)}, {row.expected:,} expected{hint}", ())
 
 
 def _long(plan: Plan, row: Row) -> Difference:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.pipelining import PipelineStage
+from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
 import placelogic
@@ -72,16 +72,21 @@ def test_a_stage_that_is_not_there_is_asked_for() -> None:
     assert alone(staged, 1) == "PL528: stages 1 of 2 are not here, so their weights are not known"
 
 
-@pytest.mark.slow
-def test_a_thousand_ranks() -> None:
-    text = alone(thousand)
-    assert "mesh dp = 1024" in text
-    assert placelogic.check(text).exit_code == 0
-
-
 def thousand() -> str:
+    """A large model without memory, on the meta device."""
     fake(1024)
-    mesh = init_device_mesh("cpu", (1024,), mesh_dim_names=("dp",))
-    module = torch.nn.Sequential(*(torch.nn.Linear(1024, 1024) for _ in range(4)))
-    fully_shard(module, mesh=mesh)
-    return from_torch(module, models.adam(module), mesh).text
+    mesh = init_device_mesh("cpu", (128, 8), mesh_dim_names=("dp", "tp"))
+    with torch.device("meta"):
+        module = torch.nn.Sequential(*(torch.nn.Linear(16384, 16384, bias=False) for _ in range(4)))
+    parallelize_module(module, mesh["tp"], {"0": ColwiseParallel(), "1": RowwiseParallel()})
+    fully_shard(module, mesh=mesh["dp"])
+    return from_torch(module, models.adam(module), mesh, open_sizes=True).text
+
+
+def test_a_large_model_on_a_thousand_ranks() -> None:
+    text = alone(thousand)
+    assert "mesh dp, tp    # dp = 128, tp = 8 in this run" in text
+    assert "weights weight { size 16384*16384, dims out in, kind matrix }    # 0.weight" in text
+    assert "weights weight_3 { size 2*16384*16384, layers 2, dims out in, kind matrix }    # 2.weight and" in text
+    report = placelogic.check(text)
+    assert report.exit_code == 0 and "for every dp, tp" in str(report)

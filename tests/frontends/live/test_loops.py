@@ -319,6 +319,42 @@ def uneven() -> Comparison:
     return seen(module, optimizer, mesh, step)[1]
 
 
+LIBRARY = """
+mesh dp
+let h = 8, v = 16, L = 2
+weights embed { size v*h, kind embedding }
+weights layers { size L*(8*h*h + 7*h), layers L }
+weights final { size 2*h, kind vector }
+weights head { size v*h }
+use fsdp(dp)
+precision { params fp32 }
+"""
+"""A spec by hand, with a strategy of the library."""
+
+
+def against(spec: str) -> Comparison:
+    mesh = init_device_mesh("cpu", (2,), mesh_dim_names=("dp",))
+    module = sharded(mesh)
+    optimizer = models.adam(module)
+    step = models.trained(module, optimizer, dist.get_rank())
+    for _ in range(2):
+        step()
+    with trace(mesh) as t:
+        step()
+    return t.compare(spec)
+
+
+def test_a_strategy_of_the_library() -> None:
+    """The root of fully_shard keeps what it has gathered, which the strategy does not say by itself."""
+    differences = run(2, against, LIBRARY)[0].differences
+    assert [f"{one.kind}: {one.message}" for one in differences] == [
+        "other size: all-gather over dp: 10,176 bytes, 11,264 expected; say `reshard_after_forward false` where "
+        "they stay gathered"
+    ]
+    kept = "place embed, final, head over dp { params gathered, reshard_after_forward false }\n"
+    assert run(2, against, LIBRARY + kept)[0].agrees
+
+
 @pytest.mark.slow
 def test_padded_shards() -> None:
     for comparison in run(4, uneven):
