@@ -90,6 +90,13 @@ def test_each_solver_is_asked_in_one_place(library: str, home: str) -> None:
     assert users == [PACKAGE / home]
 
 
+def test_torch_is_for_live_models() -> None:
+    """Configurations are read without it."""
+    users = {path for path in MODULES if any(within(module, "torch") for module in imports(path))}
+    homes = (PACKAGE / "frontends" / "live", PACKAGE / "replay")
+    assert all(any(home in path.parents for home in homes) for path in users)
+
+
 def test_modules_are_short() -> None:
     long = {
         str(path.relative_to(PACKAGE)) for path in MODULES if len(path.read_text(encoding="utf-8").split("\n")) > 300

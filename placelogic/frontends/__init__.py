@@ -1,0 +1,1 @@
+"""From what people already have to specs: configurations of frameworks, and live models."""
