@@ -44,6 +44,7 @@ def cli() -> None:
     placelogic check llama.place         prove it, or show the smallest mesh where it fails
     placelogic gate                      check the specs of a repository, under its policy
     placelogic show llama.place          what is derived where the spec says nothing
+    placelogic cost llama.place          what a device holds and sends, as formulas
     placelogic fmt specs/                put files into their canonical form
     placelogic combine zero2 pipeline    say whether strategies can be combined, and at what cost
     placelogic prove                     prove again what verdicts rest on

@@ -22,6 +22,8 @@ FAMILIES = {
     "SC": "State consistency",
     "FW": "Computation",
     "CC": "Composition",
+    "CL": "Claims and budgets",
+    "BU": "Claims and budgets",
     "EX": "Expectations",
     "VA": "Verdicts that decide nothing",
     "UN": "Verdicts that decide nothing",
