@@ -1,0 +1,254 @@
+"""The operations of a layer: what happens between the placements, on named tensors with named dimensions.
+
+A program without blocks has none of this: then placements alone say how activations lie. A spec's blocks
+form a chain in written order: the first reads tokens, each later one what the one before it leaves, and
+the last computes the loss. A block with `repeat` is a chain of that many equal layers.
+
+Tensors are in single-device terms: whole, with all their dimensions. How each lies on the mesh is derived
+from the weights and the work splits (docs/layers.md), never written here; what a person says about the
+implementation are the explicit collectives among the operations, and the overrides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from placelogic.program.expr import Expr
+from placelogic.program.ops import Axes, Origin
+from placelogic.source import Span
+
+Dims = tuple[str, ...]
+"""Names of dimensions, outermost first: `("batch", "sequence", "heads", "head")`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """`output = input @ W`: contracts `contracted`, produces `produced`, in a matrix of the group `weights`.
+    `grouped`: one matrix per expert; the tensors then carry the dimension `experts`."""
+
+    output: str
+    input: str
+    weights: str
+    contracted: Dims
+    produced: Dims
+    grouped: bool
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Bias:
+    """`output = input + b`, b a vector over `over` in the group `weights`. Linear, but not without an offset:
+    on shares of a sum it is added once for each share."""
+
+    output: str
+    input: str
+    weights: str
+    over: Dims
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Embedding:
+    """Rows of a table picked by tokens: `input` has [batch, sequence], `output` gains `produced`. `vocabulary`
+    is the dimension of the rows; where it is cut, each device has its rows' part and zeros elsewhere: shares."""
+
+    output: str
+    input: str
+    weights: str
+    vocabulary: str
+    produced: Dims
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Norm:
+    """Normalises over `over`, then multiplies by a vector of the group `weights` (None: no weights).
+    Nonlinear, and needs the whole of `over`."""
+
+    output: str
+    input: str
+    weights: str | None
+    over: Dims
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Elementwise:
+    """One value in, one out, at each place. `linear`: f(a + b) = f(a) + f(b), a scale. `function` is its name
+    for people (gelu, silu, ...); `saves`: "input", "output", "mask" (dropout) or "nothing" for its backward."""
+
+    output: str
+    input: str
+    function: str
+    linear: bool
+    saves: Literal["input", "output", "mask", "nothing"]
+    random: bool
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Add:
+    output: str
+    inputs: tuple[str, ...]
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Multiply:
+    """The product of two tensors, place by place: linear in each alone, not in both."""
+
+    output: str
+    inputs: tuple[str, str]
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """Softmax attention of `query` over `key` and `value`: mixes along `sequence`, independent along batch and
+    heads. Query has `heads`, key and value `kv_heads` (equal names: no grouping). `fused`: saves its inputs,
+    output and row statistics; else also the two sequence x sequence matrices, with dropout one mask more."""
+
+    output: str
+    query: str
+    key: str
+    value: str
+    sequence: str
+    heads: str
+    kv_heads: str
+    causal: bool
+    fused: bool
+    dropout: bool
+    positions: bool
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Router:
+    """Scores of `experts` for each token (a linear map with `weights`), softmax and the `top` best of them.
+    `output` holds the scores kept, dims of the input with `experts` for the contracted ones."""
+
+    output: str
+    input: str
+    weights: str
+    contracted: Dims
+    experts: str
+    top: Expr
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatch:
+    """Copies each token of `input` to its experts; dims of the output: `experts`, tokens, the rest."""
+
+    output: str
+    input: str
+    router: str
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Combine:
+    """The weighted sum over its experts, back at each token."""
+
+    output: str
+    input: str
+    router: str
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class CrossEntropy:
+    """The summed loss of each token from logits over `vocabulary`; its softmax needs all of that dimension,
+    by a reduction of two numbers per token where it is cut (`parallel`), else gathered before."""
+
+    output: str
+    input: str
+    vocabulary: str
+    parallel: bool
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Collective:
+    """A collective that a person wrote. `dim`: of gather, slice and reduce_scatter; all_to_all gathers `dim`
+    and cuts `into`. Its backward pass is its transpose unless an override says otherwise."""
+
+    output: str
+    input: str
+    kind: Literal["reduce", "gather", "slice", "reduce_scatter", "all_to_all", "broadcast"]
+    op: Literal["sum", "mean"] | None
+    axes: Axes
+    dim: str | None
+    into: str | None
+    origin: Origin
+
+
+Operation = (
+    Linear
+    | Bias
+    | Embedding
+    | Norm
+    | Elementwise
+    | Add
+    | Multiply
+    | Attention
+    | Router
+    | Dispatch
+    | Combine
+    | CrossEntropy
+    | Collective
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Operations `first` to `last` (indices, inclusive) run again in the backward pass: only what enters
+    them is saved."""
+
+    first: int
+    last: int
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A layer, or the part before or after the layers. `input` is the name under which it reads what arrives,
+    `result` the name of what it leaves. `tensors` gives the dimensions of every tensor by name, the input
+    included. `repeat` None: once."""
+
+    name: str
+    repeat: Expr | None
+    input: str
+    result: str
+    tensors: Mapping[str, Dims]
+    operations: tuple[Operation, ...]
+    regions: tuple[Region, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Override:
+    """What an implementation really does where a tensor changes how it lies, in one direction.
+
+    `tensor` may name weights in a spec without blocks (backward only): the gradient that reaches those
+    weights and all before them. `scale` multiplies what results."""
+
+    direction: Literal["forward", "backward"]
+    block: str | None
+    tensor: str
+    axes: Axes
+    by: Literal["none", "sum", "mean", "slice", "zero", "gather"]
+    scale: Expr | None
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """All blocks of a spec, the sizes of their dimensions, and what a person says they do. `bytes` of one
+    element of an activation come from `precision` (compute)."""
+
+    sizes: Mapping[str, Expr]
+    blocks: tuple[Block, ...]
+    overrides: tuple[Override, ...]
