@@ -35,13 +35,14 @@ def normal(what: tuple[object, ...], *shape: int) -> torch.Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """Sizes and counts of one replay. `counts`: loss tokens of an item, as in the simulator."""
+    """Sizes and counts of one replay. `counts`: loss tokens of an item, in units of `per_item`."""
 
     sizes: dict[str, int]
     quantities: dict[str, int]
     counts: Counts = None
     seed: int = 0
     steps: int = 3
+    per_item: int | None = None
 
 
 class Data:
@@ -51,7 +52,7 @@ class Data:
         cut = [
             prod(grid.size[a] for c in w.activations.cuts if c.letter == "S" for a in c.axes) for w in program.weights
         ]
-        self.per_item = max([4, *cut])
+        self.per_item = setup.per_item or max([5, *cut])
         scaled = setup.counts
         if scaled is not None:
             told = scaled

@@ -14,10 +14,6 @@ from placelogic.replay.data import Setup
 from placelogic.replay.job import Gap, Job, without_clip
 from placelogic.replay.launch import LIMIT, Place, launch
 
-MOST_RANKS = 16
-"""Processes on one machine."""
-
-
 @dataclass(frozen=True, slots=True)
 class Run:
     """One optimizer on one mesh. `gaps`: per rank. `stops`: weights and why they cannot go on. `factors`:
