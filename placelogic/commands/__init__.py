@@ -6,6 +6,7 @@ NAMES = (
     "show",
     "fmt",
     "prove",
+    "replay",
     "explain",
 )
 """In the order in which `placelogic --help` lists them. A module holds a click command of its own name."""

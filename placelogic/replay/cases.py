@@ -18,6 +18,8 @@ Expected = Literal["equal", "different"]
 _FACTOR = re.compile(r"(?:\((\d+)/(\d+)\)|(\d+)) g")
 _COUNTED = re.compile(r"tokens of (\w+)=(\d+)")
 PER_ITEM = "tokens per item"
+_FACTORED = ("GI01", "GI02", "GI03", "GI04", "GI05", "GI06")
+"""Codes whose counterexample says what is fed to the optimizer; that of GI07 is what is clipped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +104,17 @@ def _counterexample(name: str, program: Program, finding: Finding, example: Coun
     factors = []
     for row in example.devices:
         factor = _FACTOR.fullmatch(row.applies)
-        if row.single == "g" and finding.code.startswith("GI") and (factor or row.applies == "g"):
+        # With several loss terms the factor is that of one of them.
+        simple = row.single == "g" and finding.code in _FACTORED and len(program.work.losses) == 1
+        if simple and (factor or row.applies == "g"):
             value = Fraction(1)
             if factor:
                 value = Fraction(int(factor[3])) if factor[3] else Fraction(int(factor[1]), int(factor[2]))
             factors.append((row.device, value))
+    # A wrong norm changes what all weights are multiplied by.
+    weights = None if finding.code == "GI07" else finding.weights
     return Case(
-        name, meeting, "refuted", "different", finding.code, finding.weights, tuple(factors), counts,
+        name, meeting, "refuted", "different", finding.code, weights, tuple(factors), counts,
         example.quantities.get(PER_ITEM),
     )  # fmt: skip
 

@@ -13,12 +13,18 @@ import torch
 import torch.distributed as dist
 
 
+# Renamed in torch 2.13.
+_reduce_scatter = getattr(dist, "reduce_scatter_single", dist.reduce_scatter_tensor)
+
+
 class Comm:
-    """One process group, seen from a rank that is in it. `members`: ranks, in order."""
+    """One process group, seen from a rank that is in it. `members`: ranks, in the order of the axes; torch
+    keeps its own order, by rank."""
 
     def __init__(self, members: Sequence[int], rank: int, group: dist.ProcessGroup | None, log: Log) -> None:
         self.members = tuple(members)
         self.index = self.members.index(rank)
+        self._at = [sorted(self.members).index(member) for member in self.members]
         self._group = group
         self._log = log
 
@@ -43,7 +49,7 @@ class Comm:
         found = [torch.empty_like(tensor) for _ in self.members]
         dist.all_gather(found, tensor, group=self._group)
         self._log.add("all-gather", *found)
-        return found
+        return [found[place] for place in self._at]
 
     def all_gather_uneven(self, tensor: torch.Tensor, lengths: Sequence[int]) -> list[torch.Tensor]:
         """As `all_gather` for first dimensions that differ, padded as shards of uneven size are."""
@@ -54,9 +60,9 @@ class Comm:
         """The sum of the pieces that all members have for this one; equal shapes."""
         if self.size == 1:
             return pieces[0]
-        whole = torch.cat([piece.detach() for piece in pieces])
+        whole = torch.cat([pieces[self._at.index(place)].detach() for place in range(self.size)])
         found = torch.empty_like(pieces[0])
-        dist.reduce_scatter_tensor(found, whole, group=self._group)
+        _reduce_scatter(found, whole, group=self._group)
         self._log.add("reduce-scatter", whole)
         return found
 

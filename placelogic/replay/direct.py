@@ -27,6 +27,8 @@ class Run:
     factors: tuple[Mapping[str, float | None], ...]
     sent: Mapping[tuple[str, str], int] = field(default_factory=dict)
     held: tuple[Mapping[str, int], ...] = ()
+    elements: Mapping[str, int] = field(default_factory=dict)
+    width: int = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,8 @@ def run(tasks: Sequence[Task], place: Place = Place(), limit: float = LIMIT) -> 
                     tuple(rank["factors"] for rank in ranks),
                     ranks[0]["sent"],
                     tuple(rank["held"] for rank in ranks),
+                    ranks[0]["elements"],
+                    torch.finfo(getattr(torch, place.dtype)).bits // 8,
                 )
             )
         found.append(runs)
@@ -77,6 +81,7 @@ def _rank(rank: int, world: int, tasks: Sequence[Task]) -> list[list[dict[str, o
                     "stops": job.stops,
                     "sent": dict(comms.log.bytes),
                     "held": job.held(),
+                    "elements": {group.name: group.count for group in job.groups},
                     "factors": _factors(job.fed),
                 }
             )

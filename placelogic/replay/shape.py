@@ -20,8 +20,6 @@ System = tuple[Axes, ...]
 Sizes = dict[str, int]
 
 MOST_ELEMENTS = 200_000
-BLOCK = 2
-"""Block-quantised moments share a scale over this many consecutive elements of a tensor."""
 
 
 class TooLarge(Exception):
@@ -88,7 +86,8 @@ class Shape:
         self.tensor = torch.empty(self.count, dtype=torch.long)
         self.tensor[flat.reshape(-1)] = torch.arange(flat.shape[0]).repeat_interleave(flat.shape[1])
         self.block = torch.empty(self.count, dtype=torch.long)
-        per_tensor = torch.arange(flat.shape[1]) // BLOCK
+        # Blocks of quantised moments: a row and one element more, so that no cut keeps all of them whole.
+        per_tensor = torch.arange(flat.shape[1]) // (self.matrices.shape[3] + 1)
         self.block[flat.reshape(-1)] = (torch.arange(flat.shape[0])[:, None] * flat.shape[1] + per_tensor).reshape(-1)
 
     def _matrices(self, tensors: list[str], inner: list[str], vector: bool) -> torch.Tensor:

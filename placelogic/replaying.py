@@ -1,0 +1,172 @@
+"""`replay`: specs executed by PyTorch, and what comes out held against their verdicts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from placelogic.checking import complete
+from placelogic.files import whole
+from placelogic.problem import Problem, SpecError, closest
+from placelogic.report.replayed import NotReplayed, Replayed, ReplayReport
+
+if TYPE_CHECKING:
+    from placelogic.program.program import Program
+    from placelogic.replay.cases import Case, Left
+    from placelogic.replay.judge import Choice, Outcome
+    from placelogic.report.diagnostic import SpecReport
+
+OPTIMIZERS: dict[str, tuple[str | None, ...]] = {
+    "both": ("sgd", "adam"),
+    "sgd": ("sgd",),
+    "adam": ("adam",),
+    "spec": (None,),
+}
+"""Adam hides a gradient that is only scaled, so both are run unless told otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What the command line asks for. `counterexamples`: only refuted specs. `native`: use a shipped
+    component where the program is what it does."""
+
+    mesh: Mapping[str, int] = field(default_factory=dict)
+    device: str = "cpu"
+    dtype: str = "float64"
+    steps: int = 3
+    optimizer: str = "both"
+    seed: int = 0
+    counterexamples: bool = False
+    limit: float = 120.0
+
+
+Tell = Callable[[str], None]
+
+
+def replay_text(text: str, path: str, name: str | None, wishes: Wishes, tell: Tell) -> ReplayReport:
+    """Replay the specs of a file, or the one named. `tell` hears what is being done. Raises SpecError,
+    with PL017 where torch is missing."""
+    need_torch(path)
+    replayed: list[Replayed] = []
+    left: list[NotReplayed] = []
+    for spec, program, report in judged(text, path, name, tell):
+        if program is None:
+            left.append(NotReplayed(spec, report.verdict, _why(report), True))
+            continue
+        for outcome in _spec(program, report, wishes, tell):
+            (replayed if isinstance(outcome, Replayed) else left).append(outcome)  # type: ignore[arg-type]
+    return ReplayReport(path, wishes.device, wishes.dtype, wishes.steps, tuple(replayed), tuple(left))
+
+
+def need_torch(path: str) -> None:
+    """Raises SpecError PL017."""
+    from importlib.util import find_spec
+
+    if find_spec("torch") is None:
+        hint = "pip install 'placelogic[replay]'"
+        raise SpecError(Problem("PL017", "a replay needs PyTorch, which is not installed", whole(path), hint))
+
+
+def judged(
+    text: str, path: str, name: str | None, tell: Tell
+) -> Iterator[tuple[str, Program | None, SpecReport]]:
+    """Every spec with its program and the verdict on it. Raises SpecError PL014 for an unknown name."""
+    from placelogic.checking import findings_of
+    from placelogic.elaborate import elaborate_file
+    from placelogic.prove import prove
+    from placelogic.report.diagnostic import SpecReport
+    from placelogic.syntax.parse import parse
+
+    specs = elaborate_file(parse(text, path))
+    if name is not None:
+        names = [spec.name for spec in specs]
+        specs = tuple(spec for spec in specs if spec.name == name)
+        if not specs:
+            hint = closest(name, names) or f"the file has {', '.join(f'`{known}`' for known in names)}"
+            raise SpecError(Problem("PL014", f"there is no spec `{name}` in this file", whole(path), hint))
+    for spec in specs:
+        tell(f"{spec.name}: proving")
+        try:
+            program = complete(spec)
+            yield spec.name, program, replace(prove(program), name=spec.name)
+        except SpecError as error:
+            yield spec.name, None, SpecReport(spec.name, "error", findings=findings_of(error, whole(path)))
+
+
+def _why(report: SpecReport) -> str:
+    return "; ".join(f"{finding.code}: {finding.message}" for finding in report.findings[:2])
+
+
+def _spec(
+    program: Program, report: SpecReport, wishes: Wishes, tell: Tell
+) -> Iterator[Replayed | NotReplayed]:
+    from placelogic.replay.cases import Case, cases
+
+    if wishes.counterexamples and report.verdict != "refuted":
+        yield NotReplayed(report.name, report.verdict, "it has no counterexample", False)
+        return
+    for one in cases(program, report, wishes.mesh):
+        if isinstance(one, Case):
+            yield from _case(one, wishes, tell)
+        else:
+            yield _not(one)
+
+
+def _not(left: Left) -> NotReplayed:
+    return NotReplayed(left.name, left.verdict, left.reason, left.failed)
+
+
+def _case(case: Case, wishes: Wishes, tell: Tell) -> Iterator[Replayed | NotReplayed]:
+    from placelogic.replay.launch import ReplayFailed
+
+    sizes = ", ".join(f"{name}={size}" for name, size in case.meeting.sizes.items())
+    tell(f"{case.name}: replaying at {sizes}")
+    start = time.monotonic()
+    try:
+        yield from _run(case, wishes, start)
+    except ReplayFailed as failure:
+        yield NotReplayed(case.name, case.verdict, str(failure), True)
+
+
+def _run(case: Case, wishes: Wishes, start: float) -> Iterator[Replayed]:
+    from placelogic.replay.judge import replay
+
+    for outcome in replay([case], choice_of(wishes)):
+        yield told(outcome, time.monotonic() - start)
+
+
+def choice_of(wishes: Wishes) -> Choice:
+    from placelogic.replay.judge import Choice
+    from placelogic.replay.launch import Place
+
+    place = Place(wishes.device, "gloo", wishes.dtype)
+    return Choice(OPTIMIZERS[wishes.optimizer], wishes.steps, wishes.seed, place, wishes.limit)
+
+
+def told(outcome: Outcome, seconds: float) -> Replayed:
+    """An outcome of the direct way, as the report has it."""
+    from placelogic.replay.accounts import accounts
+
+    case = outcome.case
+    agrees = None if outcome.result == "inconclusive" else outcome.agrees
+    return Replayed(
+        spec=case.name,
+        verdict=case.verdict,
+        mesh=dict(case.meeting.sizes),
+        quantities=dict(case.meeting.quantities),
+        way="direct",
+        reason="",
+        result=outcome.result,
+        agrees=agrees,
+        code=case.code,
+        weights=case.weights,
+        smaller=dict(case.meeting.smaller),
+        differences=dict(outcome.worst),
+        factor=outcome.factor,
+        stopped=outcome.reason if outcome.result == "cannot run" else None,
+        optimizers=tuple(run.optimizer for run in outcome.runs),
+        bytes=accounts(case, outcome.runs[-1]) if case.expected == "equal" else (),
+        seconds=seconds,
+    )
