@@ -1,0 +1,202 @@
+"""Training with components beside single-device training: what differs, what is held, what is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import torch
+from torch import nn
+
+from placelogic.replay.data import generator
+from placelogic.replay.job import Gap
+from placelogic.replay.launch import LIMIT, Place, launch
+from placelogic.replay.native.counting import Payload
+from placelogic.replay.native.parallel import Parallel, mesh_of, needed_microbatches, optimizer_of, parallel
+from placelogic.replay.native.recognise import Native
+from placelogic.replay.native.transformer import Sizes, Transformer, mean_loss, started
+
+SAMPLES = 2
+"""Sequences of one device and micro-batch."""
+MODEL = "the small transformer"
+
+
+@dataclass(frozen=True, slots=True)
+class NativeRun:
+    """One component and optimizer. `gaps`: per rank. `held`: per rank and state, bytes. `sent`: per rank
+    and kind, bytes of one step. `size`: bytes of all parameters."""
+
+    name: str
+    optimizer: str
+    gaps: tuple[tuple[Gap, ...], ...]
+    held: tuple[Mapping[str, int], ...]
+    sent: tuple[Mapping[str, int], ...]
+    size: int
+    sizes: Sizes = field(default_factory=Sizes)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """How long, and where from."""
+
+    steps: int = 3
+    seed: int = 0
+    optimizers: tuple[str, ...] = ("sgd", "adam")
+    place: Place = Place()
+    limit: float = LIMIT
+
+
+def sizes_of(native: Native) -> Sizes:
+    stages = native.size("stages") * native.chunks
+    return Sizes(layers=max(2, stages))
+
+
+def batch(native: Native) -> int:
+    """Sequences of the global batch."""
+    shares = native.size("replicate") * native.size("shard") * native.size("zero1")
+    return SAMPLES * shares * needed_microbatches(native)
+
+
+def sample(step: int, seed: int, count: int, sizes: Sizes) -> tuple[torch.Tensor, torch.Tensor]:
+    """Tokens and targets of one global batch, the same on every device."""
+    drawn = torch.randint(
+        sizes.vocab, (2, count, sizes.length), generator=generator(seed, "tokens", step), device="cpu"
+    )
+    tokens, targets = drawn.to(torch.get_default_device())
+    return tokens, targets
+
+
+def run(native: Native, setting: Setting) -> list[NativeRun]:
+    """Raises ReplayFailed."""
+    world = prod(native.sizes.values())
+    answers = launch(world, lambda rank: _rank(native, setting), setting.place, setting.limit)
+    runs = []
+    for index in range(len(answers[0])):
+        found = [answer[index] for answer in answers]
+        one = found[0]
+        runs.append(
+            NativeRun(
+                one["name"],
+                one["optimizer"],
+                tuple(rank["gaps"] for rank in found),
+                tuple(rank["held"] for rank in found),
+                tuple(rank["sent"] for rank in found),
+                one["size"],
+                one["sizes"],
+            )
+        )
+    return runs
+
+
+def _rank(native: Native, setting: Setting) -> list[dict[str, Any]]:
+    mesh = mesh_of(native, setting.place.device)
+    sizes = sizes_of(native)
+    found = []
+    for name in setting.optimizers:
+        job = parallel(native, sizes, mesh, name, setting.seed)
+        share = _share(native, mesh)
+        found.append(
+            {"name": native.name, "sizes": sizes}
+            | compared(job, Transformer(sizes), sizes, batch(native), share, name, setting)
+        )
+    return found
+
+
+def _share(native: Native, mesh: Any) -> Callable[[torch.Tensor], torch.Tensor]:
+    """This device's part of the global batch."""
+    dims = [d for d in mesh.mesh_dim_names if d in ("replicate", "shard", "zero1")]
+    index, count = 0, 1
+    for dim in dims:
+        index = index * mesh[dim].size() + mesh.get_local_rank(dim)
+        count *= mesh[dim].size()
+    return lambda tensor: tensor.chunk(count)[index]
+
+
+def compared(
+    job: Parallel,
+    whole: nn.Module,
+    sizes: Sizes,
+    count: int,
+    share: Callable[[torch.Tensor], torch.Tensor],
+    optimizer: str,
+    setting: Setting,
+) -> dict[str, Any]:
+    """Train both, step by step."""
+    started(whole, setting.seed)
+    single = optimizer_of(optimizer, list(whole.parameters()))
+    reference = dict(whole.named_parameters())
+    gaps: list[Gap] = []
+    payload = Payload()
+    held: dict[str, int] = {}
+    for step in range(1, setting.steps + 1):
+        tokens, targets = sample(step, setting.seed, count, sizes)
+        single.zero_grad()
+        mean_loss(whole(tokens), targets).backward()
+        job.optimizer.zero_grad()
+        job.step(share(tokens), share(targets)) if step != 2 else _counted(payload, job, share(tokens), share(targets))
+        for name, parameter in job.named():
+            expected = reference[name].grad
+            gaps.append(_gap(step, "gradient", parameter.grad, expected))
+        if step == 2:
+            held = _held(job)
+            with payload:
+                job.optimizer.step()
+            held["optimizer"] = _optimizer_bytes(job.optimizer)
+        else:
+            job.optimizer.step()
+        single.step()
+        states = _states(job.optimizer)
+        for name, parameter in job.named():
+            gaps.append(_gap(step, "params", parameter, reference[name]))
+            for key, value in states.get(parameter, {}).items():
+                if key in ("exp_avg", "exp_avg_sq", "momentum_buffer") and value is not None:
+                    gaps.append(_gap(step, "state", value, single.state[reference[name]][key]))
+    size = sum(p.numel() * p.element_size() for p in whole.parameters())
+    return {"optimizer": optimizer, "gaps": tuple(gaps), "held": held, "sent": dict(payload.bytes), "size": size}
+
+
+def _counted(payload: Payload, job: Parallel, tokens: torch.Tensor, targets: torch.Tensor) -> None:
+    """The second step is like all later ones: what is set up once has been set up."""
+    with payload:
+        job.step(tokens, targets)
+
+
+def _states(optimizer: Any) -> Mapping[Any, Mapping[str, Any]]:
+    """ZeroRedundancyOptimizer keeps those of its own shard in an optimizer inside."""
+    return getattr(optimizer, "optim", optimizer).state
+
+
+def _gap(step: int, what: str, found: Any, expected: torch.Tensor | None) -> Gap:
+    if found is None or expected is None:
+        return Gap(MODEL, step, what, 0.0 if found is expected else float("inf"))
+    with torch.no_grad():
+        difference = float((_full(found.detach()) - expected.detach()).abs().max())
+    return Gap(MODEL, step, what, float("inf") if difference != difference else difference)
+
+
+def _full(tensor: Any) -> torch.Tensor:
+    return tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
+
+
+def _local(tensor: Any) -> int:
+    local = tensor.to_local() if hasattr(tensor, "to_local") else tensor
+    return local.numel() * local.element_size()
+
+
+def _held(job: Parallel) -> dict[str, int]:
+    return {
+        "params": sum(_local(p) for _, p in job.named()),
+        "gradients": sum(_local(p.grad) for _, p in job.named() if p.grad is not None),
+    }
+
+
+def _optimizer_bytes(optimizer: Any) -> int:
+    """Without step counters."""
+    return sum(
+        _local(value)
+        for state in _states(optimizer).values()
+        for value in state.values()
+        if isinstance(value, torch.Tensor) and value.dim() > 0
+    )
