@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+import logging
 import os
 import signal
 import sys
 import tempfile
 import time
 import traceback
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -43,7 +45,7 @@ def launch(world: int, work: Callable[[int], Any], place: Place = Place(), limit
 
     The parent must not have run any autograd: threads do not survive a fork."""
     context = get_context("fork")
-    _quiet_lazy_imports()
+    _load()
     with tempfile.TemporaryDirectory(prefix="placelogic-") as folder:
         processes: list[BaseProcess] = []
         pipes: list[Connection] = []
@@ -123,6 +125,7 @@ def _worker(
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is interrupted, and ends us
     _die_with_the_parent(parent)
     code = 0
+    _quiet()
     try:
         torch.set_num_threads(1)
         torch.set_default_dtype(getattr(torch, place.dtype))
@@ -149,6 +152,13 @@ def _die_with_the_parent(parent: int) -> None:
         os._exit(1)
 
 
-def _quiet_lazy_imports() -> None:
+def _load() -> None:
     """What workers would import one by one: once, before they are forked."""
+    import torch.distributed.device_mesh
     import torch.distributed.tensor  # noqa: F401
+
+
+def _quiet() -> None:
+    """Components warn of what is slow or old; a replay is about values."""
+    warnings.simplefilter("ignore")
+    logging.disable(logging.WARNING)

@@ -20,11 +20,12 @@ Split = Callable[[torch.Tensor], torch.Tensor]
 @dataclass
 class Parallel:
     """A job on this rank. `step(tokens, targets)`: forward and backward of this rank's share of the
-    global batch, gradients left in the parameters."""
+    global batch, gradients left in the parameters. `held`: what this rank holds of a whole tensor."""
 
     modules: list[nn.Module]
     step: Callable[[torch.Tensor, torch.Tensor], None]
     optimizer: Any
+    held: Callable[[str, torch.Tensor], torch.Tensor] = lambda name, tensor: tensor
 
     def named(self) -> Iterator[tuple[str, nn.Parameter]]:
         for module in self.modules:

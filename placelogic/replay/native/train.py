@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -13,7 +13,10 @@ from torch import nn
 from placelogic.replay.data import generator
 from placelogic.replay.job import Gap
 from placelogic.replay.launch import LIMIT, Place, launch
+from placelogic.replay.native.context import KINDS
 from placelogic.replay.native.counting import Payload
+from placelogic.replay.native.experts import Mixture
+from placelogic.replay.native.own import context_parallel, expert_parallel
 from placelogic.replay.native.parallel import Parallel, mesh_of, needed_microbatches, optimizer_of, parallel
 from placelogic.replay.native.recognise import Native
 from placelogic.replay.native.transformer import Sizes, Transformer, mean_loss, started
@@ -50,12 +53,13 @@ class Setting:
 
 def sizes_of(native: Native) -> Sizes:
     stages = native.size("stages") * native.chunks
-    return Sizes(layers=max(2, stages))
+    experts = 2 * native.size("experts") if "experts" in native.roles.values() else 0
+    return Sizes(layers=max(2, stages), experts=experts)
 
 
 def batch(native: Native) -> int:
     """Sequences of the global batch."""
-    shares = native.size("replicate") * native.size("shard") * native.size("zero1")
+    shares = native.size("replicate") * native.size("shard") * native.size("zero1") * native.size("experts")
     return SAMPLES * shares * needed_microbatches(native)
 
 
@@ -94,19 +98,31 @@ def _rank(native: Native, setting: Setting) -> list[dict[str, Any]]:
     mesh = mesh_of(native, setting.place.device)
     sizes = sizes_of(native)
     found = []
+    share = _share(mesh)
     for name in setting.optimizers:
-        job = parallel(native, sizes, mesh, name, setting.seed)
-        share = _share(native, mesh)
-        found.append(
-            {"name": native.name, "sizes": sizes}
-            | compared(job, Transformer(sizes), sizes, batch(native), share, name, setting)
-        )
+        for component, job in _jobs(native, sizes, mesh, name, setting.seed):
+            whole = Transformer(sizes, mlp=Mixture) if sizes.experts else Transformer(sizes)
+            told = compared(job, whole, sizes, batch(native), share, name, setting)
+            found.append({"name": component, "sizes": sizes} | told)
     return found
 
 
-def _share(native: Native, mesh: Any) -> Callable[[torch.Tensor], torch.Tensor]:
+def _jobs(native: Native, sizes: Sizes, mesh: Any, optimizer: str, seed: int) -> Iterator[tuple[str, Parallel]]:
+    roles, count = set(native.roles.values()), native.microbatches
+    if "context" in roles:
+        group = mesh.get_group("context")
+        for kind in KINDS:
+            made = context_parallel(sizes, group, kind, count, optimizer, seed)
+            yield f"attention over sequence shares ({kind})", made
+    elif "experts" in roles:
+        yield native.name, expert_parallel(sizes, mesh.get_group("experts"), count, optimizer, seed)
+    else:
+        yield native.name, parallel(native, sizes, mesh, optimizer, seed)
+
+
+def _share(mesh: Any) -> Callable[[torch.Tensor], torch.Tensor]:
     """This device's part of the global batch."""
-    dims = [d for d in mesh.mesh_dim_names if d in ("replicate", "shard", "zero1")]
+    dims = [d for d in mesh.mesh_dim_names if d in ("replicate", "shard", "zero1", "experts")]
     index, count = 0, 1
     for dim in dims:
         index = index * mesh[dim].size() + mesh.get_local_rank(dim)
@@ -138,6 +154,7 @@ def compared(
         job.step(share(tokens), share(targets)) if step != 2 else _counted(payload, job, share(tokens), share(targets))
         for name, parameter in job.named():
             expected = reference[name].grad
+            expected = expected if expected is None else job.held(name, expected)
             gaps.append(_gap(step, "gradient", parameter.grad, expected))
         if step == 2:
             held = _held(job)
@@ -149,10 +166,11 @@ def compared(
         single.step()
         states = _states(job.optimizer)
         for name, parameter in job.named():
-            gaps.append(_gap(step, "params", parameter, reference[name]))
+            gaps.append(_gap(step, "params", parameter, job.held(name, reference[name])))
             for key, value in states.get(parameter, {}).items():
                 if key in ("exp_avg", "exp_avg_sq", "momentum_buffer") and value is not None:
-                    gaps.append(_gap(step, "state", value, single.state[reference[name]][key]))
+                    expected = job.held(name, single.state[reference[name]][key])
+                    gaps.append(_gap(step, "state", value, expected))
     size = sum(p.numel() * p.element_size() for p in whole.parameters())
     return {"optimizer": optimizer, "gaps": tuple(gaps), "held": held, "sent": dict(payload.bytes), "size": size}
 
