@@ -29,8 +29,8 @@ OPTIMIZERS: dict[str, tuple[str | None, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What the command line asks for. `counterexamples`: only refuted specs. `native`: use a shipped
-    component where the program is what it does."""
+    """What the command line asks for. `counterexamples`: only refuted specs. `way`:
+    "direct", "native", or "both" where a component does what the program says."""
 
     mesh: Mapping[str, int] = field(default_factory=dict)
     device: str = "cpu"
@@ -39,6 +39,7 @@ class Wishes:
     optimizer: str = "both"
     seed: int = 0
     counterexamples: bool = False
+    way: str = "both"
     limit: float = 120.0
 
 
@@ -130,11 +131,27 @@ def _case(case: Case, wishes: Wishes, tell: Tell) -> Iterator[Replayed | NotRepl
         yield NotReplayed(case.name, case.verdict, str(failure), True)
 
 
-def _run(case: Case, wishes: Wishes, start: float) -> Iterator[Replayed]:
+def _run(case: Case, wishes: Wishes, start: float) -> Iterator[Replayed | NotReplayed]:
     from placelogic.replay.judge import replay
+    from placelogic.replay.native.recognise import NoComponent, recognise
 
-    for outcome in replay([case], choice_of(wishes)):
-        yield told(outcome, time.monotonic() - start)
+    choice, native = choice_of(wishes), None
+    try:
+        if case.verdict == "refuted":
+            raise NoComponent("components do what is right")
+        native = recognise(case.meeting.program, case.meeting.sizes, case.meeting.quantities)
+        reason = ""
+    except NoComponent as found:
+        reason = f"no component of torch: {found}"
+    if wishes.way != "native":
+        for outcome in replay([case], choice):
+            yield replace(told(outcome, time.monotonic() - start), reason=reason)
+    elif native is None:
+        yield NotReplayed(case.name, case.verdict, reason, False)
+    if wishes.way != "direct" and native is not None:
+        from placelogic.replay.native.replay import replayed
+
+        yield from replayed(case, native, choice)
 
 
 def choice_of(wishes: Wishes) -> Choice:

@@ -14,6 +14,10 @@ from placelogic.commands.options import STDIN, STDIN_ARGUMENT, Sizes, print_prob
 @click.argument("file", metavar="FILE")
 @click.option("--spec", "name", metavar="NAME", help="Replay only the spec of this name.")
 @click.option("--mesh", type=Sizes(), default={}, metavar="dp=2,tp=2", help="Sizes to replay at.")
+@click.option(
+    "--way", type=click.Choice(["both", "direct", "native"]), default="both",
+    help="Interpret the step, let a component of torch do it, or both where one does.",
+)  # fmt: skip
 @click.option("--device", type=click.Choice(["cpu", "cuda"]), default="cpu", help="Where numbers live.")
 @click.option("--steps", type=click.IntRange(1, 100), default=3, help="Training steps.")
 @click.option(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal
@@ -119,10 +119,7 @@ def _counterexample(name: str, program: Program, finding: Finding, example: Coun
     )  # fmt: skip
 
 
-Count = Mapping[tuple[str, int], int]
-
-
-def count_by(table: Count) -> object:
+def count_by(table: Mapping[tuple[str, int], int]) -> Callable[[Item], int]:
     """Token counts of items, from what the counterexample says of a coordinate or micro-batch."""
 
     def count(item: Item) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -23,6 +24,8 @@ from placelogic.replay.native.transformer import Sizes, Transformer, mean_loss, 
 
 SAMPLES = 2
 """Sequences of one device and micro-batch."""
+COUNTED = 3
+"""The step whose traffic is counted: the first two set things up."""
 MODEL = "the small transformer"
 
 
@@ -74,6 +77,7 @@ def sample(step: int, seed: int, count: int, sizes: Sizes) -> tuple[torch.Tensor
 
 def run(native: Native, setting: Setting) -> list[NativeRun]:
     """Raises ReplayFailed."""
+    _load()
     world = prod(native.sizes.values())
     answers = launch(world, lambda rank: _rank(native, setting), setting.place, setting.limit)
     runs = []
@@ -92,6 +96,14 @@ def run(native: Native, setting: Setting) -> list[NativeRun]:
             )
         )
     return runs
+
+
+def _load() -> None:
+    """What components import when they are first used: once, before processes are forked."""
+    import torch._dynamo
+    import torch.distributed.fsdp
+    import torch.distributed.pipelining
+    import torch.distributed.tensor.parallel  # noqa: F401
 
 
 def _rank(native: Native, setting: Setting) -> list[dict[str, Any]]:
@@ -151,12 +163,14 @@ def compared(
         single.zero_grad()
         mean_loss(whole(tokens), targets).backward()
         job.optimizer.zero_grad()
-        job.step(share(tokens), share(targets)) if step != 2 else _counted(payload, job, share(tokens), share(targets))
+        counted = step == min(COUNTED, setting.steps)
+        with payload if counted else nullcontext():
+            job.step(share(tokens), share(targets))
         for name, parameter in job.named():
             expected = reference[name].grad
             expected = expected if expected is None else job.held(name, expected)
             gaps.append(_gap(step, "gradient", parameter.grad, expected))
-        if step == 2:
+        if counted:
             held = _held(job)
             with payload:
                 job.optimizer.step()
@@ -173,12 +187,6 @@ def compared(
                     gaps.append(_gap(step, "state", value, expected))
     size = sum(p.numel() * p.element_size() for p in whole.parameters())
     return {"optimizer": optimizer, "gaps": tuple(gaps), "held": held, "sent": dict(payload.bytes), "size": size}
-
-
-def _counted(payload: Payload, job: Parallel, tokens: torch.Tensor, targets: torch.Tensor) -> None:
-    """The second step is like all later ones: what is set up once has been set up."""
-    with payload:
-        job.step(tokens, targets)
 
 
 def _states(optimizer: Any) -> Mapping[Any, Mapping[str, Any]]:
