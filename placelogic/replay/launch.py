@@ -129,7 +129,8 @@ def _worker(
     try:
         torch.set_num_threads(1)
         torch.set_default_dtype(getattr(torch, place.dtype))
-        torch.set_default_device(place.device)
+        if place.device != "cpu":  # it costs time on every operation
+            torch.set_default_device(place.device)
         dist.init_process_group(
             place.backend, init_method=f"file://{meet}", rank=rank, world_size=world, timeout=timedelta(seconds=limit)
         )
