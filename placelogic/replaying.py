@@ -48,7 +48,7 @@ Tell = Callable[[str], None]
 
 def replay_text(text: str, path: str, name: str | None, wishes: Wishes, tell: Tell) -> ReplayReport:
     """Replay the specs of a file, or the one named. `tell` hears what is being done. Raises SpecError,
-    with PL017 where torch is missing."""
+    with PL061 where torch is missing."""
     need_torch(path)
     replayed: list[Replayed] = []
     left: list[NotReplayed] = []
@@ -62,12 +62,12 @@ def replay_text(text: str, path: str, name: str | None, wishes: Wishes, tell: Te
 
 
 def need_torch(path: str) -> None:
-    """Raises SpecError PL017."""
+    """Raises SpecError PL061."""
     from importlib.util import find_spec
 
     if find_spec("torch") is None:
         hint = "pip install 'placelogic[replay]'"
-        raise SpecError(Problem("PL017", "a replay needs PyTorch, which is not installed", whole(path), hint))
+        raise SpecError(Problem("PL061", "a replay needs PyTorch, which is not installed", whole(path), hint))
 
 
 def judged(
@@ -187,3 +187,27 @@ def told(outcome: Outcome, seconds: float) -> Replayed:
         bytes=accounts(case, outcome.runs[-1]) if case.expected == "equal" else (),
         seconds=seconds,
     )
+
+
+def script_of(text: str, path: str, name: str | None, tell: Tell) -> tuple[str, str]:
+    """A short program that shows the counterexample of the first refuted spec, or of the one named, and what
+    it shows. Raises SpecError: PL014, PL062, or what is wrong with the spec."""
+    from placelogic.replay.script import script
+
+    for spec, program, report in judged(text, path, name, tell):
+        if program is None:
+            raise SpecError(*(Problem(f.code, f.message, f.span, f.help) for f in report.findings))
+        errors = [f for f in report.findings if f.severity == "error" and f.counterexample is not None]
+        if report.verdict == "refuted" and errors:
+            return script(program, errors[0], f"{path}, spec {spec}"), f"{errors[0].code} of {spec}"
+    raise SpecError(Problem("PL062", "no spec here is refuted, so there is no counterexample to show", whole(path)))
+
+
+def write_script(text: str, out: str) -> None:
+    """Raises SpecError PL012."""
+    try:
+        with open(out, "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise SpecError(Problem("PL012", f"`{out}` cannot be written: {reason}", whole(out))) from None

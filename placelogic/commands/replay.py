@@ -28,8 +28,9 @@ from placelogic.commands.options import STDIN, STDIN_ARGUMENT, Sizes, print_prob
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Of weights and samples.")
 @click.option("--counterexample", "counterexamples", is_flag=True, help="Replay refuted specs only.")
 @click.option("--timeout", "limit", type=click.FloatRange(1), default=120.0, metavar="SECONDS", help="For one replay.")
+@click.option("--script", metavar="OUT.py", help="Write the counterexample as a program that needs PyTorch alone.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Form of the report.")
-def replay(file: str, name: str | None, form: str, **wishes: Any) -> int:
+def replay(file: str, name: str | None, form: str, script: str | None, **wishes: Any) -> int:
     """Run specs in PyTorch, on several processes with real collectives, beside training on one device.
     A proved spec must train the same; a refuted one must differ at its counterexample, by the factor it names.
 
@@ -37,11 +38,12 @@ def replay(file: str, name: str | None, form: str, **wishes: Any) -> int:
     placelogic replay llama.place
     placelogic replay llama.place --mesh dp=2,tp=2
     placelogic replay broken.place --counterexample
+    placelogic replay broken.place --script shown.py && python shown.py
 
     Exit codes: 0 what happens is what the verdicts say, 1 it is not, 2 any error, 3 nothing was decided.
     """
     from placelogic.checking import failed
-    from placelogic.replaying import Wishes, replay_text
+    from placelogic.replaying import Wishes, replay_text, script_of, write_script
     from placelogic.report.replay import as_json, lines
     from placelogic.report.terminal import Printer, Stages
     from placelogic.syntax.read import decode, read_source
@@ -50,6 +52,12 @@ def replay(file: str, name: str | None, form: str, **wishes: Any) -> int:
     stages = Stages(sys.stderr)
     try:
         text = decode(stdin_bytes(), STDIN) if path == STDIN else read_source(path)
+        if script is not None:
+            program, shown = script_of(text, path, name, stages.tell)
+            write_script(program, script)
+            stages.clear()
+            click.echo(f"{script} shows {shown}")
+            return 0
         report = replay_text(text, path, name, Wishes(**wishes), stages.tell)
     except Exception as error:
         stages.clear()
