@@ -16,7 +16,11 @@ if TYPE_CHECKING:
     from placelogic.program.program import Program
     from placelogic.replay.cases import Case, Left
     from placelogic.replay.judge import Choice, Outcome
+    from placelogic.replay.native.recognise import Native
     from placelogic.report.diagnostic import SpecReport
+
+MOST_COUNTED = 4096
+"""Ranks of a mesh whose bytes are counted without running it."""
 
 OPTIMIZERS: dict[str, tuple[str | None, ...]] = {
     "both": ("sgd", "adam"),
@@ -49,7 +53,7 @@ Tell = Callable[[str], None]
 def replay_text(text: str, path: str, name: str | None, wishes: Wishes, tell: Tell) -> ReplayReport:
     """Replay the specs of a file, or the one named. `tell` hears what is being done. Raises SpecError,
     with PL061 where torch is missing."""
-    need_torch(path)
+    need_torch(path, wishes.device)
     replayed: list[Replayed] = []
     left: list[NotReplayed] = []
     for spec, program, report in judged(text, path, name, tell):
@@ -61,13 +65,19 @@ def replay_text(text: str, path: str, name: str | None, wishes: Wishes, tell: Te
     return ReplayReport(path, wishes.device, wishes.dtype, wishes.steps, tuple(replayed), tuple(left))
 
 
-def need_torch(path: str) -> None:
-    """Raises SpecError PL061."""
+def need_torch(path: str, device: str) -> None:
+    """Raises SpecError PL061, also where there is no such device."""
     from importlib.util import find_spec
 
     if find_spec("torch") is None:
         hint = "pip install 'placelogic[replay]'"
         raise SpecError(Problem("PL061", "a replay needs PyTorch, which is not installed", whole(path), hint))
+    if device == "cuda":
+        from placelogic.replay.launch import gpus
+
+        if not gpus():
+            message = "there is no GPU that PyTorch can use"
+            raise SpecError(Problem("PL061", message, whole(path), "leave out `--device cuda`"))
 
 
 def judged(
@@ -104,11 +114,12 @@ def _spec(
     program: Program, report: SpecReport, wishes: Wishes, tell: Tell
 ) -> Iterator[Replayed | NotReplayed]:
     from placelogic.replay.cases import Case, cases
+    from placelogic.replay.meshes import MOST_RANKS
 
     if wishes.counterexamples and report.verdict != "refuted":
         yield NotReplayed(report.name, report.verdict, "it has no counterexample", False)
         return
-    for one in cases(program, report, wishes.mesh):
+    for one in cases(program, report, wishes.mesh, MOST_COUNTED if wishes.mesh else MOST_RANKS):
         if isinstance(one, Case):
             yield from _case(one, wishes, tell)
         else:
@@ -133,6 +144,7 @@ def _case(case: Case, wishes: Wishes, tell: Tell) -> Iterator[Replayed | NotRepl
 
 def _run(case: Case, wishes: Wishes, start: float) -> Iterator[Replayed | NotReplayed]:
     from placelogic.replay.judge import replay
+    from placelogic.replay.meshes import MOST_RANKS
     from placelogic.replay.native.recognise import NoComponent, recognise
 
     choice, native = choice_of(wishes), None
@@ -143,6 +155,9 @@ def _run(case: Case, wishes: Wishes, start: float) -> Iterator[Replayed | NotRep
         reason = ""
     except NoComponent as found:
         reason = f"no component of torch: {found}"
+    if case.meeting.ranks > MOST_RANKS:
+        yield _counted(case, native, reason, choice)
+        return
     if wishes.way != "native":
         for outcome in replay([case], choice):
             yield replace(told(outcome, time.monotonic() - start), reason=reason)
@@ -154,11 +169,25 @@ def _run(case: Case, wishes: Wishes, start: float) -> Iterator[Replayed | NotRep
         yield from replayed(case, native, choice)
 
 
+def _counted(case: Case, native: Native | None, reason: str, choice: Choice) -> Replayed | NotReplayed:
+    """A mesh too large to run: what one rank of it holds and sends."""
+    from placelogic.replay.native import large
+    from placelogic.replay.native.recognise import NoComponent
+
+    if native is not None:
+        try:
+            large.check(native)
+            return large.replayed(case, native, choice)
+        except NoComponent as found:
+            reason = str(found)
+    return NotReplayed(case.name, case.verdict, f"{case.meeting.ranks} devices are too many to run; {reason}", False)
+
+
 def choice_of(wishes: Wishes) -> Choice:
     from placelogic.replay.judge import Choice
     from placelogic.replay.launch import Place
 
-    place = Place(wishes.device, "gloo", wishes.dtype)
+    place = Place(wishes.device, wishes.dtype)
     return Choice(OPTIMIZERS[wishes.optimizer], wishes.steps, wishes.seed, place, wishes.limit)
 
 

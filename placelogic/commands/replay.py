@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Any
 
@@ -65,6 +66,8 @@ def replay(file: str, name: str | None, form: str, script: str | None, **wishes:
         return 2
     finally:
         stages.clear()
+    if os.environ.get("RANK", "0") != "0":
+        return report.exit_code  # under torchrun the first rank tells
     if form == "json":
         sys.stdout.write(as_json(report) + "\n")
     else:

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Literal
 
 from placelogic.program.program import Program
-from placelogic.replay.meshes import Meeting, NoMesh, exercising, fixed, of_counterexample
+from placelogic.replay.meshes import MOST_RANKS, Meeting, NoMesh, exercising, fixed, of_counterexample
 from placelogic.report.diagnostic import Counterexample, Finding, SpecReport
 from placelogic.simulate import Item
 
@@ -49,13 +49,15 @@ class Left:
     failed: bool = False
 
 
-def cases(program: Program, report: SpecReport, wanted: Mapping[str, int]) -> Iterator[Case | Left]:
+def cases(
+    program: Program, report: SpecReport, wanted: Mapping[str, int], most: int = MOST_RANKS
+) -> Iterator[Case | Left]:
     """For a proved spec one mesh with every axis in use; for a refuted one the mesh of each counterexample,
     or the sizes wanted, if any."""
     try:
         match report.verdict:
             case "proved":
-                yield _at(report.name, exercising(program, wanted), "proved")
+                yield _at(report.name, exercising(program, wanted, most), "proved")
             case "refuted" if wanted:
                 yield _at(report.name, exercising(program, wanted), None)
             case "refuted":

@@ -23,14 +23,15 @@ Who = tuple[int, int, tuple[tuple[str, int], ...]]
 
 def generator(*what: object) -> torch.Generator:
     """Random numbers that depend on nothing but `what`."""
-    made = torch.Generator()
+    made = torch.Generator("cpu")
     made.manual_seed(zlib.crc32(repr(what).encode()))
     return made
 
 
 def normal(what: tuple[object, ...], *shape: int) -> torch.Tensor:
-    """On the CPU, so that every device draws the same numbers."""
-    return torch.randn(*shape, generator=generator(*what), dtype=torch.float64).to(torch.get_default_dtype())
+    """Drawn on the CPU, so that every kind of device gets the same numbers."""
+    drawn = torch.randn(*shape, generator=generator(*what), dtype=torch.float64, device="cpu")
+    return drawn.to(torch.get_default_device(), torch.get_default_dtype())
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,17 +33,19 @@ class ReplayFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where numbers live. `backend`: of torch.distributed."""
+    """Where numbers live, and what they are."""
 
     device: str = "cpu"
-    backend: str = "gloo"
     dtype: str = "float64"
 
 
 def launch(world: int, work: Callable[[int], Any], place: Place = Place(), limit: float = LIMIT) -> list[Any]:
     """Run `work(rank)` on `world` processes and return what each returned, by rank. Raises ReplayFailed.
 
-    The parent must not have run any autograd: threads do not survive a fork."""
+    The parent must not have run any autograd: threads do not survive a fork. Under torchrun this process is
+    one of the ranks already, and every one of them gets all answers."""
+    if "TORCHELASTIC_RUN_ID" in os.environ:
+        return _as_started(world, work, place, limit)
     context = get_context("fork")
     _load()
     with tempfile.TemporaryDirectory(prefix="placelogic-") as folder:
@@ -128,11 +130,10 @@ def _worker(
     _quiet()
     try:
         torch.set_num_threads(1)
-        torch.set_default_dtype(getattr(torch, place.dtype))
-        if place.device != "cpu":  # it costs time on every operation
-            torch.set_default_device(place.device)
+        _settle(rank, place)
+        bound = timedelta(seconds=limit)
         dist.init_process_group(
-            place.backend, init_method=f"file://{meet}", rank=rank, world_size=world, timeout=timedelta(seconds=limit)
+            _backend(world, place), init_method=f"file://{meet}", rank=rank, world_size=world, timeout=bound
         )
         pipe.send((True, work(rank)))
     except BaseException:
@@ -143,6 +144,38 @@ def _worker(
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)  # nothing of the parent is to be run at exit
+
+
+def _as_started(world: int, work: Callable[[int], Any], place: Place, limit: float) -> list[Any]:
+    """torchrun has started the ranks."""
+    started = int(os.environ["WORLD_SIZE"])
+    if started != world:
+        raise ReplayFailed(f"torchrun started {started} processes, and this mesh has {world} devices")
+    _quiet()
+    _settle(int(os.environ["LOCAL_RANK"]), place)
+    dist.init_process_group(_backend(world, place), timeout=timedelta(seconds=limit))
+    try:
+        answers: list[Any] = [None] * world
+        dist.all_gather_object(answers, work(dist.get_rank()))
+        return answers
+    except Exception:
+        raise ReplayFailed(f"rank {dist.get_rank()} failed:\n{traceback.format_exc()}") from None
+    finally:
+        dist.destroy_process_group()
+
+
+def _settle(rank: int, place: Place) -> None:
+    """Numbers of this kind, on this device. Ranks share a GPU where there are too few."""
+    torch.set_default_dtype(getattr(torch, place.dtype))
+    if place.device == "cuda":
+        torch.cuda.set_device(rank % torch.cuda.device_count())
+    if place.device != "cpu":  # it costs time on every operation
+        torch.set_default_device(place.device)
+
+
+def _backend(world: int, place: Place) -> str:
+    """NCCL wants a GPU for every rank."""
+    return "nccl" if place.device == "cuda" and torch.cuda.device_count() >= world else "gloo"
 
 
 def _die_with_the_parent(parent: int) -> None:
@@ -163,3 +196,8 @@ def _quiet() -> None:
     """Components warn of what is slow or old; a replay is about values."""
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
+
+
+def gpus() -> int:
+    """How many there are; found out without waking them, as a process that has cannot be forked."""
+    return torch.cuda.device_count() if torch.backends.cuda.is_built() else 0

@@ -39,17 +39,17 @@ class NoMesh(Exception):
     """No mesh that is small enough fits the spec; the message says why."""
 
 
-def exercising(program: Program, wanted: Mapping[str, int]) -> Meeting:
+def exercising(program: Program, wanted: Mapping[str, int], most: int = MOST_RANKS) -> Meeting:
     """The smallest mesh with two devices along every axis, and two micro-batches, as far as the
-    assumptions allow. `wanted` fixes sizes, also those the spec gives. Raises NoMesh."""
+    assumptions allow. `wanted` fixes sizes, also those the spec gives; `most`: devices. Raises NoMesh."""
     known = {atom.name for atom in program.mesh.atoms} | {let.name for let in program.lets} | _turns(program)
     for name in wanted:
         if name not in known:
             raise NoMesh(f"the spec has no size `{name}`")
     program, smaller = _opened(program, wanted)
-    found = next(_meshes(program, wanted), None)
+    found = next(_meshes(program, wanted, most), None)
     if found is None:
-        raise NoMesh(f"no mesh of at most {MOST_RANKS} devices fits the spec and its assumptions")
+        raise NoMesh(f"no mesh of at most {most} devices fits the spec and its assumptions")
     sizes, quantities = found
     return Meeting(program, sizes, quantities, {n: v for n, v in smaller.items() if sizes.get(n, 0) != v})
 
@@ -108,7 +108,9 @@ def _opened(program: Program, wanted: Mapping[str, int]) -> tuple[Program, dict[
     return replace(program, mesh=replace(program.mesh, atoms=tuple(atoms)), work=work), smaller
 
 
-def _meshes(program: Program, wanted: Mapping[str, int]) -> Iterator[tuple[dict[str, int], dict[str, int]]]:
+def _meshes(
+    program: Program, wanted: Mapping[str, int], most: int
+) -> Iterator[tuple[dict[str, int], dict[str, int]]]:
     """Allowed sizes, the best first."""
     lets = {let.name: let.value for let in program.lets}
     open_lets = [name for name, value in lets.items() if value is None]
@@ -134,7 +136,7 @@ def _meshes(program: Program, wanted: Mapping[str, int]) -> Iterator[tuple[dict[
         if any(Fraction(env[axis]).denominator != 1 for axis in program.mesh.axes):
             continue
         sizes = {axis: int(env[axis]) for axis in program.mesh.axes}
-        if prod(sizes.values()) > MOST_RANKS or not all(holds(one.condition, env) for one in program.assumptions):
+        if prod(sizes.values()) > most or not all(holds(one.condition, env) for one in program.assumptions):
             continue
         idle = sum(value == 1 for value in values)
         found.append((idle, prod(sizes.values()), sum(values), sizes, {name: int(env[name]) for name in open_lets}))

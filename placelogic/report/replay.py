@@ -50,14 +50,17 @@ def _replayed(report: ReplayReport, one: Replayed) -> list[Line]:
     start = f"{visible(report.path)}: {one.spec}: "
     style: Style = "good" if one.agrees else "bad" if one.agrees is False else "doubt"
     said = {True: "as the verdict says", False: "which the verdict denies", None: "which decides nothing"}[one.agrees]
-    found: list[Line] = [
-        ((start, "strong"), (f"{what} at {_sizes(sizes)}: ", ""), (f"{one.result}, {said}", style))
-    ]
+    if one.result == "counted":
+        style, said = "", "not run"
+    head = (f"{what} at {_sizes(sizes)}: ", "")
+    found: list[Line] = [((start, "strong"), head, (f"{one.result}, {said}", style))]
     ranks = 1
     for size in one.mesh.values():
         ranks *= size
     count = f"{ranks} process" + ("es" if ranks > 1 else "")
     optimizers = " and ".join(one.optimizers)
+    if one.result == "counted":
+        count = "one process"
     found.append(_told(f"{one.way} on {count}, {report.steps} steps of {optimizers}, {report.dtype}"))
     if one.reason:
         found.append(_told(one.reason))
@@ -111,8 +114,10 @@ def _summary(report: ReplayReport) -> list[Line]:
     agree = sum(one.agrees is True for one in report.replayed)
     text = f"{len(report.replayed)} replayed: {agree} as the verdict says"
     wrong = sum(one.agrees is False for one in report.replayed)
-    unclear = sum(one.agrees is None for one in report.replayed)
+    unclear = sum(one.agrees is None and one.result != "counted" for one in report.replayed)
+    counted = sum(one.result == "counted" for one in report.replayed)
     text += f", {wrong} not" if wrong else ""
     text += f", {unclear} inconclusive" if unclear else ""
+    text += f", {counted} counted only" if counted else ""
     text += f"; {len(report.left)} not replayed" if report.left else ""
     return [((text, "good" if report.exit_code == 0 else "bad"),)]

@@ -11,12 +11,15 @@ from placelogic.elaborate import elaborate_file
 from placelogic.problem import SpecError
 from placelogic.prove import prove
 from placelogic.replay.cases import Case, cases
+from placelogic.replay.meshes import MOST_RANKS
 from placelogic.syntax.parse import parse
 
 ROOT = Path(__file__).parents[2]
 
 
-def cases_of(text: str, path: str = "replayed.place", wanted: Mapping[str, int] | None = None) -> Iterator[Case]:
+def cases_of(
+    text: str, path: str = "replayed.place", wanted: Mapping[str, int] | None = None, most: int = 4096
+) -> Iterator[Case]:
     """Everything that can be replayed of the specs in a text."""
     for spec in elaborate_file(parse(text, path)):
         try:
@@ -24,4 +27,4 @@ def cases_of(text: str, path: str = "replayed.place", wanted: Mapping[str, int] 
             report = replace(prove(program), name=f"{Path(path).stem}: {spec.name}")
         except SpecError:
             continue
-        yield from (one for one in cases(program, report, wanted or {}) if isinstance(one, Case))
+        yield from (one for one in cases(program, report, wanted or {}, most if wanted else MOST_RANKS) if isinstance(one, Case))

@@ -104,3 +104,21 @@ def test_what_no_component_does(body: str, reason: str) -> None:
     case = case_of("none", body)
     with pytest.raises(NoComponent, match=reason):
         recognise(case.meeting.program, case.meeting.sizes, case.meeting.quantities)
+
+
+@pytest.mark.parametrize(("sizes", "exact"), [("dp = 64, tp = 1", True), ("dp = 64, tp = 2", True), ("dp = 1024, tp = 1", False)])
+def test_large_meshes_are_counted(sizes: str, exact: bool) -> None:
+    from placelogic.replay.native import large
+
+    mesh = dict(one.split(" = ") for one in sizes.split(", "))
+    text = "mesh dp, tp" + WEIGHTS.replace(", used on first", "").replace(", used on last", "")
+    wanted = {axis: int(size) for axis, size in mesh.items()}
+    (case,) = cases_of(text + "use fsdp(dp) * sequence_parallel(tp)\n", wanted=wanted)
+    native = recognise(case.meeting.program, case.meeting.sizes, case.meeting.quantities)
+    large.check(native)
+    found = large.counted(native)
+    amounts = {one.what: one for one in large.amounts(native, found)}
+    assert found.held["params"] == large.padded(native)["held"]
+    assert all(one.measured == one.derived for one in amounts.values()) == exact
+    if not exact:
+        assert found.sent["all-gather"] == 2 * large.padded(native)["gathered"]

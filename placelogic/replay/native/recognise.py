@@ -25,9 +25,6 @@ SCHEDULES = {
     "dualpipe_v": "ScheduleDualPipeV",
 }
 """Of torch.distributed.pipelining."""
-MOST_ROWS = 32
-"""Sequences in a global batch."""
-
 
 @dataclass(frozen=True, slots=True)
 class Native:
@@ -76,6 +73,9 @@ def recognise(program: Program, sizes: Mapping[str, int], quantities: Mapping[st
     """Raises NoComponent."""
     _plain(program)
     roles = {axis: _role(program, axis) for axis in program.mesh.axes}
+    if any(size > 1 for size in sizes.values()):
+        # One device along an axis does nothing there; alone it stands for the axis.
+        roles = {axis: role if sizes[axis] > 1 else "idle" for axis, role in roles.items()}
     found = [role for role in roles.values() if role != "idle"]
     several = {role for role in found if found.count(role) > 1}
     if several:
@@ -99,13 +99,15 @@ def recognise(program: Program, sizes: Mapping[str, int], quantities: Mapping[st
         raise NoComponent(f"torch has no schedule for {schedule}")
     if stages is not None and not stages.vee and schedule not in ("gpipe", "1f1b"):
         chunks = max(chunks, 2)
+    if "stages" not in together:
+        stages, schedule, chunks = None, None, 1
     sequence = any(w.activations.cut(axis) for w in program.weights for axis, role in roles.items() if role == "tensor")
     native = Native(
         roles, sizes, sequence, reshard, schedule, stages is not None and stages.vee,
         2 if stages is not None and stages.vee else chunks, work.microbatches,
     )  # fmt: skip
-    if native.size("tensor") > 4 or native.size("stages") * native.chunks > 8:
-        raise NoComponent("the small transformer has 4 heads and at most 8 layers")
+    if native.size("tensor") > 8 or native.size("stages") * native.chunks > 8:
+        raise NoComponent("the small transformer has at most 8 heads and 8 layers")
     return native
 
 

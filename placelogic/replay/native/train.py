@@ -57,7 +57,7 @@ class Setting:
 def sizes_of(native: Native) -> Sizes:
     stages = native.size("stages") * native.chunks
     experts = 2 * native.size("experts") if "experts" in native.roles.values() else 0
-    return Sizes(layers=max(2, stages), experts=experts)
+    return Sizes(layers=max(2, stages), heads=max(4, native.size("tensor")), experts=experts)
 
 
 def batch(native: Native) -> int:
@@ -77,7 +77,7 @@ def sample(step: int, seed: int, count: int, sizes: Sizes) -> tuple[torch.Tensor
 
 def run(native: Native, setting: Setting) -> list[NativeRun]:
     """Raises ReplayFailed."""
-    _load()
+    load()
     world = prod(native.sizes.values())
     answers = launch(world, lambda rank: _rank(native, setting), setting.place, setting.limit)
     runs = []
@@ -98,7 +98,7 @@ def run(native: Native, setting: Setting) -> list[NativeRun]:
     return runs
 
 
-def _load() -> None:
+def load() -> None:
     """What components import when they are first used: once, before processes are forked."""
     import torch._dynamo
     import torch.distributed.fsdp
@@ -171,10 +171,10 @@ def compared(
             expected = expected if expected is None else job.held(name, expected)
             gaps.append(_gap(step, "gradient", parameter.grad, expected))
         if counted:
-            held = _held(job)
+            held = held_by(job)
             with payload:
                 job.optimizer.step()
-            held["optimizer"] = _optimizer_bytes(job.optimizer)
+            held["optimizer"] = optimizer_bytes(job.optimizer)
         else:
             job.optimizer.step()
         single.step()
@@ -211,14 +211,14 @@ def _local(tensor: Any) -> int:
     return local.numel() * local.element_size()
 
 
-def _held(job: Parallel) -> dict[str, int]:
+def held_by(job: Parallel) -> dict[str, int]:
     return {
         "params": sum(_local(p) for _, p in job.named()),
         "gradients": sum(_local(p.grad) for _, p in job.named() if p.grad is not None),
     }
 
 
-def _optimizer_bytes(optimizer: Any) -> int:
+def optimizer_bytes(optimizer: Any) -> int:
     """Without step counters."""
     return sum(
         _local(value)
