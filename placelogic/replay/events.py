@@ -21,7 +21,7 @@ def clip_factor(norm: torch.Tensor) -> torch.Tensor:
 
 def squared_norm(clip: GlobalNorm, runners: list[Runner], missing: float, comms: Comms, grid: Grid) -> torch.Tensor:
     """The squared norm as this rank sees it. `missing`: squares of groups that had to stop."""
-    total = torch.tensor(missing)
+    total = torch.tensor(float(missing))
     for runner in runners:
         buffer, group = runner.content(), runner.state.group
         own = _squares(buffer, clip.listed is None)

@@ -14,6 +14,7 @@ from placelogic.replay.comms import Comms
 from placelogic.replay.data import Data, Setup
 from placelogic.replay.group import CannotRun, Group
 from placelogic.replay.model import Model
+from placelogic.replay.rounding import ORDER, Reordered
 from placelogic.replay.state import State
 from placelogic.replay.step import Event, Runner
 from placelogic.simulate.mesh import Grid
@@ -22,7 +23,7 @@ from placelogic.simulate.mesh import Grid
 @dataclass(frozen=True, slots=True)
 class Gap:
     """The largest difference to the single device on one rank. `what`: gradient (as fed to the
-    optimizer), params, state (moments and master copies), clip, or skip (weights None)."""
+    optimizer), params, state (moments and master copies), clip, or, with weights None, skip and order (rounding.py)."""
 
     weights: str | None
     step: int
@@ -44,6 +45,9 @@ class Job:
         self.trained = [g for g in self.groups if not g.weights.frozen]
         self.model = Model(self.groups, self.data)
         self.states = {g.number: State(g, comms, setup.seed) for g in self.groups}
+        rounded = torch.get_default_dtype() is not torch.float64
+        clip = program.clip is not None
+        self._reordered = Reordered(self.model, self.states, self.trained, clip) if rounded else None
         self._stepping = [any(g.holder[x] for g in self.trained) for x in range(self.grid.count)]
         self.gaps: list[Gap] = []
         # The first step's gradients: what this rank fed, and the single device's, element by element.
@@ -98,12 +102,16 @@ class Job:
         if self.program.clip is not None:
             factor = events.clip_factor(torch.tensor(sum(squares.values())).sqrt())
             expected = {n: g * factor for n, g in complete.items()}
+        if self._reordered is not None:
+            self._reordered.step(step, {g.number: self._name(g) for g in self.trained}, expected)
         runners = self._runners(step, expected)
         with self.comms.log.purpose("gradients"):
             self._drive(step, runners, complete, squares)
         self.kept = [buffer for runner in runners for buffer in runner.buffers.values()]
         for group in self.trained:
             self._single_step(group, expected[group.number])
+        if self._reordered is not None:
+            self.gaps.append(Gap(None, step, ORDER, self._reordered.difference()))
         for group in self.groups:
             state = self.states[group.number]
             if group.stop is None:

@@ -12,12 +12,13 @@ from placelogic.replay.cases import Case, count_by
 from placelogic.replay.data import Setup
 from placelogic.replay.direct import Run, Task, run
 from placelogic.replay.launch import LIMIT, Place, ReplayFailed
+from placelogic.replay.rounding import ORDER
 from placelogic.simulate import Item
 
 EQUAL = 1e-11
 DIFFERENT = 1e-8
 """In float64: below the first equal, above the second different, between them undecided."""
-FACTOR = 1e-6
+FACTOR = 1e-3
 """How well a factor must be met, relatively."""
 TOGETHER = 12
 """Cases that share one set of processes."""
@@ -141,9 +142,12 @@ def judge(case: Case, runs: Sequence[Run]) -> Outcome:
     """One replay against the verdict on it."""
     names = set((case.weights or "").split(", ")) - {""}
     worst: dict[str, float] = {}
-    concerned = 0.0
+    concerned = rounding = 0.0
     for one in runs:
         for gap in (gap for rank in one.gaps for gap in rank):
+            if gap.what == ORDER:
+                rounding = max(rounding, gap.difference)
+                continue
             worst[gap.what] = max(worst.get(gap.what, 0.0), gap.difference)
             if not names or gap.weights is None or gap.weights in names:
                 concerned = max(concerned, gap.difference)
@@ -151,15 +155,22 @@ def judge(case: Case, runs: Sequence[Run]) -> Outcome:
     result: Result = "equal"
     if case.expected == "equal":
         concerned, stops = max(worst.values(), default=0.0), list(runs[0].stops)
-    if concerned > DIFFERENT:
+    equal, different = bounds(rounding)
+    if concerned > different:
         result = "different"
     elif stops:
         result = "cannot run"
-    elif concerned > EQUAL:
+    elif concerned > equal:
         result = "inconclusive"
     reason = f"{stops[0][0]}: {stops[0][1]}" if stops else None
     outcome = Outcome(case, result, worst, tuple(runs), None, reason)
     return replace(outcome, factor=_factor(case, runs[0], names)) if result == "different" else outcome
+
+
+def bounds(rounding: float) -> tuple[float, float]:
+    """Below the first equal, above the second different. `rounding`: what another order of the same sums does;
+    0 in float64, where fixed bounds do."""
+    return max(EQUAL, 100 * rounding), max(DIFFERENT, 1000 * rounding)
 
 
 def _factor(case: Case, one: Run, names: set[str]) -> tuple[float, float | None] | None:

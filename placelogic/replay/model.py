@@ -75,9 +75,12 @@ class Model:
 
     # --- one device ------------------------------------------------------------------------------
 
-    def single(self, step: int, weights: Mapping[int, torch.Tensor], trained: Sequence[Group]) -> dict[int, torch.Tensor]:
-        """The gradient of the objective for every trained group, all items in one pass."""
-        items = self.data.items()
+    def single(
+        self, step: int, weights: Mapping[int, torch.Tensor], trained: Sequence[Group], backwards: bool = False
+    ) -> dict[int, torch.Tensor]:
+        """The gradient of the objective for every trained group, all items in one pass; `backwards`: in
+        another order, which rounds differently."""
+        items = self.data.items()[::-1] if backwards else self.data.items()
         leaves = {n: w.detach().clone().requires_grad_() for n, w in weights.items()}
         hidden = torch.cat([self.data.inputs(step, who) for who in items])
         for group, use, layer in self.order():

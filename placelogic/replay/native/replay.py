@@ -6,11 +6,12 @@ import time
 from collections.abc import Iterator, Mapping
 
 from placelogic.replay.cases import Case
-from placelogic.replay.judge import DIFFERENT, EQUAL, Choice
+from placelogic.replay.judge import Choice, bounds
 from placelogic.replay.native import formulas
 from placelogic.replay.native.parallel import needed_microbatches
 from placelogic.replay.native.recognise import Native
 from placelogic.replay.native.train import SAMPLES, NativeRun, Setting, run
+from placelogic.replay.rounding import ORDER
 from placelogic.report.replayed import Bytes, Replayed, Result
 
 
@@ -21,15 +22,16 @@ def replayed(case: Case, native: Native, choice: Choice) -> Iterator[Replayed]:
     runs = run(native, Setting(choice.steps, choice.seed, names, choice.place, choice.limit))
     seconds = time.monotonic() - start
     for component in dict.fromkeys(one.name for one in runs):
-        yield _told(case, native, [one for one in runs if one.name == component], seconds)
+        yield _told(case, native, [one for one in runs if one.name == component], seconds, choice)
 
 
-def _told(case: Case, native: Native, runs: list[NativeRun], seconds: float) -> Replayed:
+def _told(case: Case, native: Native, runs: list[NativeRun], seconds: float, choice: Choice) -> Replayed:
     worst: dict[str, float] = {}
     for gap in (gap for one in runs for rank in one.gaps for gap in rank):
         worst[gap.what] = max(worst.get(gap.what, 0.0), gap.difference)
+    equal, different = bounds(worst.pop(ORDER, 0.0))
     most = max(worst.values(), default=0.0)
-    result: Result = "equal" if most <= EQUAL else "different" if most > DIFFERENT else "inconclusive"
+    result: Result = "equal" if most <= equal else "different" if most > different else "inconclusive"
     reason = ""
     if needed_microbatches(native) != native.microbatches:
         reason = f"its schedule needs {needed_microbatches(native)} micro-batches"
@@ -45,7 +47,7 @@ def _told(case: Case, native: Native, runs: list[NativeRun], seconds: float) -> 
         smaller=dict(case.meeting.smaller),
         differences=worst,
         optimizers=tuple(one.optimizer for one in runs),
-        bytes=tuple(amounts(native, runs[-1])),
+        bytes=tuple(amounts(native, runs[-1], width=8 if choice.place.dtype == "float64" else 4)),
         seconds=seconds,
     )
 

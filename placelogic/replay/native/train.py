@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
+from copy import deepcopy
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -20,6 +21,7 @@ from placelogic.replay.native.experts import Mixture
 from placelogic.replay.native.own import context_parallel, expert_parallel
 from placelogic.replay.native.parallel import Parallel, mesh_of, needed_microbatches, optimizer_of, parallel
 from placelogic.replay.native.recognise import Native
+from placelogic.replay.rounding import ORDER
 from placelogic.replay.native.transformer import Sizes, Transformer, mean_loss, started
 
 SAMPLES = 2
@@ -155,6 +157,10 @@ def compared(
     started(whole, setting.seed)
     single = optimizer_of(optimizer, list(whole.parameters()))
     reference = dict(whole.named_parameters())
+    # The same training with its samples in another order, where rounding matters.
+    rounded = torch.get_default_dtype() is not torch.float64
+    other = deepcopy(whole) if rounded else None
+    second = optimizer_of(optimizer, list(other.parameters())) if other is not None else None
     gaps: list[Gap] = []
     payload = Payload()
     held: dict[str, int] = {}
@@ -178,6 +184,12 @@ def compared(
         else:
             job.optimizer.step()
         single.step()
+        if other is not None and second is not None:
+            second.zero_grad()
+            mean_loss(other(tokens.flip(0)), targets.flip(0)).backward()
+            second.step()
+            for one, two in zip(whole.parameters(), other.parameters()):
+                gaps += [_gap(step, ORDER, two, one), _gap(step, ORDER, two.grad, one.grad)]
         states = _states(job.optimizer)
         for name, parameter in job.named():
             gaps.append(_gap(step, "params", parameter, job.held(name, reference[name])))
