@@ -39,6 +39,7 @@ def cli() -> None:
     placelogic show llama.place          what is derived where the spec says nothing
     placelogic fmt specs/                put files into their canonical form
     placelogic prove                     prove again what verdicts rest on
+    placelogic replay llama.place        run it in PyTorch beside one device, and compare
     placelogic explain GI02              what a code of a report means, and what mends it
     """
 
