@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from math import ceil
 
+from placelogic.problem import SpecError
+from placelogic.program.expr import number
 from placelogic.program.program import Layout, Program
 from placelogic.replay.cases import Case
 from placelogic.replay.direct import Run
+from placelogic.replay.meshes import fixed
 from placelogic.report.replayed import Bytes
 
 MOMENTS = 2
@@ -25,9 +29,56 @@ def accounts(case: Case, run: Run) -> tuple[Bytes, ...]:
         measured = max(held[state] for held in run.held)
         cause = "the largest shard: sizes do not divide" if measured != amount else None
         found.append(Bytes(f"{state} held", measured, amount, cause))
-    for (purpose, kind), amount in sorted(run.sent.items()):
-        found.append(Bytes(f"{kind} of {purpose}", amount))
+    sent = _sent(case, run)
+    for purpose, kind in sorted({*sent, *run.sent}):
+        measured, amount = run.sent.get((purpose, kind), 0), sent.get((purpose, kind))
+        if amount is None and purpose in ("params", "gradients"):
+            amount = 0
+        cause = None
+        if amount is not None and amount != measured:
+            gathered = (purpose, kind) == ("params", "all-gather") and measured < amount
+            cause = ONCE if gathered else "shards are padded to the largest" if measured > amount else None
+        found.append(Bytes(f"{kind} of {purpose}", measured, amount, cause))
     return tuple(found)
+
+
+ONCE = "the interpreter gathers what it computes with once a step, and keeps it"
+
+
+def _sent(case: Case, run: Run) -> dict[tuple[str, str], int]:
+    """What the first device sends for parameters and gradients, by the formulas of `placelogic cost`."""
+    from placelogic.cost import derive
+
+    program = fixed(case.meeting)
+    weights = tuple(
+        replace(group, size=number(run.elements[group.name]), precision=_all_wide(group.precision))
+        for group in program.weights
+    )
+    try:
+        cost = derive(replace(program, weights=weights))
+    except SpecError:  # an optimizer or a precision whose costs are not known
+        return {}
+    found: dict[tuple[str, str], int] = {}
+    for one in cost.collectives:
+        if not any(place.name in ("all", "single", "first") for place in one.places) or not one.device_to_device:
+            continue
+        purpose = "gradients" if one.what == "gradients" else "params" if "params" in one.what else None
+        amount = cost.number(one.bytes * one.times)
+        if purpose is None or amount is None or one.operation == "all-to-all":
+            continue
+        key = purpose, one.operation
+        found[key] = found.get(key, 0) + round(amount * run.width / WIDE)
+    return found
+
+
+WIDE = 8
+"""Bytes of fp64."""
+
+
+def _all_wide(precision: Mapping[str, str]) -> dict[str, str]:
+    """Every number in fp64, as it is replayed; the same copies are kept."""
+    every = ("params", "compute", "gradients", "moments")
+    return dict.fromkeys((*every, *(["master"] if "master" in precision else [])), "fp64")
 
 
 def _held(program: Program, sizes: Mapping[str, int], elements: Mapping[str, int], width: int) -> dict[str, int]:

@@ -68,14 +68,15 @@ def reduce(buffer: Buffer, axes: Axes, mean: bool, scattered: bool) -> None:
     group = buffer.group
     rules = [group.gradients_rule[axis] for axis in axes if axis in group.gradients_rule]
     bare = tuple(axis for axis in axes if axis not in group.gradients_rule)
+    own = group.scattered(bare) if scattered and bare else []
     comm = buffer.comms.among(group.groups(axes))
     done = False
     if comm is not None and comm.size > 1:
         local = buffer.local
         alike = all(torch.equal(local[y], local[comm.members[0]]) for y in comm.members)
-        fresh = not any(rule.axis in buffer.room for rule in rules)
-        if alike and fresh and not bare:
-            _reduce_scatter(buffer, comm, rules, mean)
+        fresh = not any(axis in buffer.room for axis in axes)
+        if alike and fresh and len(rules) + len(own) == len(axes):
+            _reduce_scatter(buffer, comm, rules, own, mean)
             done = True
         else:
             length = max(len(local[y]) for y in comm.members)
@@ -88,20 +89,26 @@ def reduce(buffer: Buffer, axes: Axes, mean: bool, scattered: bool) -> None:
             buffer.room[rule.axis] = rule
         else:
             cut(buffer, rule)
-    if scattered and bare:
-        invalidate(buffer, group.scattered(bare))
+    if done:
+        buffer.valid |= frozenset(rule for rule in own if group.grid.size[rule.axis] > 1)
+    else:
+        invalidate(buffer, own)
 
 
-def _reduce_scatter(buffer: Buffer, comm: Comm, rules: list[Rule], mean: bool) -> None:
-    """Each member gets the sum of what it keeps, and nothing else."""
+def _reduce_scatter(buffer: Buffer, comm: Comm, rules: list[Rule], own: list[Rule], mean: bool) -> None:
+    """Each member gets the sum of what it keeps, and nothing else. By `rules` the array is cut; by `own`
+    it has room for all, and the rest of it is left over."""
     group, x = buffer.group, buffer.comms.rank
-    after = group.local((*buffer.room.values(), *rules))
-    at = positions(group, buffer.local[x])
+    room = group.local((*buffer.room.values(), *rules))[x]
+    after = group.local((*buffer.room.values(), *rules, *own))
+    at, place = positions(group, buffer.local[x]), positions(group, room)[after[x]]
     length = max(len(after[y]) for y in comm.members)
     for number, array in enumerate(buffer.layers):
         pieces = [padded(array[at[after[y]]], length) for y in comm.members]
         total = comm.reduce_scatter(pieces)[: len(after[x])]
-        buffer.layers[number] = total / comm.size if mean else total
+        found = rubbish(x, room)
+        found[place] = total / comm.size if mean else total
+        buffer.layers[number] = found
 
 
 def positions(group: Group, local: torch.Tensor) -> torch.Tensor:

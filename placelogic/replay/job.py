@@ -201,7 +201,8 @@ class Job:
             deciding = [n for n, event in waiting.items() if event.kind != "clip"]
             for number in deciding:
                 event, runner = waiting.pop(number), by_number[number]
-                found = events.skip_disagreement(runner, event.axes, self.comms, self._stepping)
+                with self.comms.log.purpose("decisions"):
+                    found = events.skip_disagreement(runner, event.axes, self.comms, self._stepping)
                 self.gaps.append(Gap(None, step, "skip", found))
             if not deciding:
                 self._clip(step, [by_number[n] for n in waiting], runners, complete, squares)
@@ -224,7 +225,8 @@ class Job:
         going = [r for r in runners if r.state.group.stop is None]
         counted = {r.state.group.number for r in going}
         missing = sum(value for number, value in squares.items() if number not in counted)
-        norm = events.squared_norm(self.program.clip, going, missing, self.comms, self.grid).sqrt()
+        with self.comms.log.purpose("decisions"):
+            norm = events.squared_norm(self.program.clip, going, missing, self.comms, self.grid).sqrt()
         for runner in clipping:
             buffer = runner.content()
             if buffer is not None:
