@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from placelogic.checking import complete
 from placelogic.files import whole
 from placelogic.problem import Problem, SpecError, closest
-from placelogic.report.replayed import NotReplayed, Replayed, ReplayReport
+from placelogic.report.replayed import NotReplayed, Replayed, ReplayReport, on_one_device
 
 if TYPE_CHECKING:
     from placelogic.program.program import Program
@@ -137,7 +137,8 @@ def _case(case: Case, wishes: Wishes, tell: Tell) -> Iterator[Replayed | NotRepl
     tell(f"{case.name}: replaying at {sizes}")
     start = time.monotonic()
     try:
-        yield from _run(case, wishes, start)
+        for one in _run(case, wishes, start):
+            yield on_one_device(one) if isinstance(one, Replayed) else one
     except ReplayFailed as failure:
         yield NotReplayed(case.name, case.verdict, str(failure), True)
 

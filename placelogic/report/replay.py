@@ -9,7 +9,7 @@ from typing import Any
 
 from placelogic import __version__
 from placelogic.report.layout import Line, Style, visible
-from placelogic.report.replayed import Bytes, NotReplayed, Replayed, ReplayReport
+from placelogic.report.replayed import UNDECIDING, Bytes, NotReplayed, Replayed, ReplayReport
 
 SCHEMA = "placelogic/replay/1"
 
@@ -50,10 +50,10 @@ def _replayed(report: ReplayReport, one: Replayed) -> list[Line]:
     start = f"{visible(report.path)}: {one.spec}: "
     style: Style = "good" if one.agrees else "bad" if one.agrees is False else "doubt"
     said = {True: "as the verdict says", False: "which the verdict denies", None: "which decides nothing"}[one.agrees]
-    if one.result == "counted":
-        style, said = "", "not run"
+    if one.result in UNDECIDING:
+        style, said = "", {"counted": "not run", "alone": "on one device, which decides nothing"}[one.result]
     head = (f"{what} at {_sizes(sizes)}: ", "")
-    found: list[Line] = [((start, "strong"), head, (f"{one.result}, {said}", style))]
+    found: list[Line] = [((start, "strong"), head, (f"{one.result if one.result != 'alone' else 'equal'}, {said}", style))]
     ranks = 1
     for size in one.mesh.values():
         ranks *= size
@@ -114,10 +114,12 @@ def _summary(report: ReplayReport) -> list[Line]:
     agree = sum(one.agrees is True for one in report.replayed)
     text = f"{len(report.replayed)} replayed: {agree} as the verdict says"
     wrong = sum(one.agrees is False for one in report.replayed)
-    unclear = sum(one.agrees is None and one.result != "counted" for one in report.replayed)
+    unclear = sum(one.agrees is None and one.result not in UNDECIDING for one in report.replayed)
+    alone = sum(one.result == "alone" for one in report.replayed)
     counted = sum(one.result == "counted" for one in report.replayed)
     text += f", {wrong} not" if wrong else ""
     text += f", {unclear} inconclusive" if unclear else ""
+    text += f", {alone} on one device" if alone else ""
     text += f", {counted} counted only" if counted else ""
     text += f"; {len(report.left)} not replayed" if report.left else ""
     return [((text, "good" if report.exit_code == 0 else "bad"),)]

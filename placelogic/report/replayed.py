@@ -5,11 +5,14 @@ Its JSON form is `placelogic/replay/1`."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
-Result = Literal["equal", "different", "inconclusive", "cannot run", "counted"]
-"""`counted`: only bytes were looked at, which decides nothing."""
+Result = Literal["equal", "different", "inconclusive", "cannot run", "counted", "alone"]
+"""`counted`: only bytes were looked at. `alone`: equal, on one device, where nothing can differ. Neither
+decides anything."""
+
+UNDECIDING = ("counted", "alone")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,13 @@ class Replayed:
     seconds: float = 0.0
 
 
+def on_one_device(one: Replayed) -> Replayed:
+    """A proved spec on a single device runs, which is no agreement."""
+    if one.verdict == "proved" and one.result == "equal" and all(size == 1 for size in one.mesh.values()):
+        return replace(one, result="alone", agrees=None)
+    return one
+
+
 @dataclass(frozen=True, slots=True)
 class NotReplayed:
     """Nothing was run for this spec. `failed`: that is an error, of the spec or of the run."""
@@ -76,5 +86,5 @@ class ReplayReport:
             return 1
         if any(one.failed for one in self.left):
             return 2
-        undecided = any(one.agrees is None and one.result != "counted" for one in self.replayed)
+        undecided = any(one.agrees is None and one.result not in UNDECIDING for one in self.replayed)
         return 3 if undecided or not self.replayed else 0

@@ -40,8 +40,9 @@ def test_a_proved_spec_trains_like_one_device(here: Path, capsys: pytest.Capture
         "  params held: 48 B, derived 48 B\n"
         "  optimizer held: 96 B, derived 96 B\n"
         "  gradients held: 48 B, derived 48 B\n"
-        "  reduce-scatter of gradients: 96 B\n"
-        "  all-gather of params: 96 B\n"
+        "  reduce-scatter of gradients: 96 B, derived 96 B\n"
+        "  all-gather of params: 96 B, derived 192 B, difference -96 B "
+        "(the interpreter gathers what it computes with once a step, and keeps it)\n"
         "\n"
         "1 replayed: 1 as the verdict says\n"
     )
@@ -76,10 +77,27 @@ def test_json(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_mesh_of_ones_own(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Where the spec is refuted in general, but right on one device."""
     (here / "wrong.place").write_text(WRONG)
-    assert main(["replay", "wrong.place", "--mesh", "tp=1", "--way", "direct"]) == 0
-    assert "proved at tp = 1: equal, as the verdict says" in capsys.readouterr().out
+    assert main(["replay", "wrong.place", "--mesh", "tp=3", "--way", "direct"]) == 0
+    assert "refuted at tp = 3: different, as the verdict says" in capsys.readouterr().out
+
+
+def test_one_device_agrees_with_nothing(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Both ways run, and nothing could have differed."""
+    (here / "right.place").write_text(RIGHT)
+    assert main(["replay", "right.place", "--mesh", "dp=1"]) == 0
+    out = capsys.readouterr().out
+    assert out.count("proved at dp = 1: equal, on one device, which decides nothing\n") == 2
+    assert out.endswith("2 replayed: 0 as the verdict says, 2 on one device\n")
+
+
+def test_without_pytorch(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    (here / "right.place").write_text(RIGHT)
+    assert main(["replay", "right.place"]) == 2
+    err = capsys.readouterr().err
+    assert "error[PL061]: a replay needs PyTorch, which is not installed" in err
+    assert "= help: pip install 'placelogic[replay]'" in err
 
 
 @pytest.mark.parametrize(

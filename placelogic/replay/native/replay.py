@@ -60,6 +60,8 @@ def amounts(native: Native, one: NativeRun, rank: int = 0, width: int = 8) -> It
     for state, derived in formulas.held(native, one.sizes, mine, moments, width).items():
         measured = one.held[rank][state]
         yield Bytes(f"{state} held", measured, derived, _cause(native, state, measured, derived))
+    if all(size == 1 for size in native.sizes.values()):
+        return  # nobody to send to
     turns = needed_microbatches(native)
     if "context" in native.roles.values():
         kind = one.name.split("(")[1].rstrip(")")
