@@ -3,12 +3,18 @@
 
 NAMES = (
     "check",
+    "gate",
     "show",
     "cost",
     "compare",
     "fmt",
+    "combine",
     "prove",
     "replay",
     "explain",
+    "init",
+    "doctor",
+    "completion",
+    "lsp",
 )
 """In the order in which `placelogic --help` lists them. A module holds a click command of its own name."""
