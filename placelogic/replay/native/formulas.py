@@ -60,9 +60,17 @@ def held(native: Native, sizes: Sizes, mine: Part, moments: int, width: int) -> 
 
 
 def sent(
-    native: Native, sizes: Sizes, mine: Part, samples: int, turns: int, stage_rank: int, width: int
+    native: Native,
+    sizes: Sizes,
+    mine: Part,
+    samples: int,
+    turns: int,
+    stage_rank: int,
+    width: int,
+    loss: bool = False,
 ) -> dict[str, int]:
-    """In one step, by kind of collective. `samples`: sequences of one device and micro-batch."""
+    """In one step, by kind of collective. `samples`: sequences of one device and micro-batch. `loss`: scores
+    stay cut by vocabulary up to the loss."""
     roles = set(native.roles.values())
     found: dict[str, int] = {}
 
@@ -85,7 +93,7 @@ def sent(
         if "zero1" in roles:
             add("broadcast", mine_count)
     if "tensor" in roles:
-        _tensor(native, sizes, mine, rows, turns, add)
+        _tensor(native, sizes, mine, rows, turns, add, loss)
     if "stages" in roles:
         add("point to point", turns * _boundaries(native, stage_rank) * rows // (tensor if native.sequence else 1))
     if "experts" in roles:
@@ -112,7 +120,13 @@ def context(
 
 
 def _tensor(
-    native: Native, sizes: Sizes, mine: Part, rows: int, turns: int, add: Callable[[str, int], None]
+    native: Native,
+    sizes: Sizes,
+    mine: Part,
+    rows: int,
+    turns: int,
+    add: Callable[[str, int], None],
+    loss: bool,
 ) -> None:
     logits = rows // sizes.hidden * sizes.vocab
     if native.sequence:
@@ -124,7 +138,11 @@ def _tensor(
     else:
         # Forth after attention and MLP; back for queries, keys, values and the MLP each on its own.
         add("all-reduce", turns * (6 * mine.layers + mine.embed + mine.output) * rows)
-    add("all-gather", turns * mine.output * logits)
+    if loss:
+        # The largest score, the sum, and the score of the target, of every token.
+        add("all-reduce", turns * mine.output * 3 * rows // sizes.hidden)
+    else:
+        add("all-gather", turns * mine.output * logits)
 
 
 def _boundaries(native: Native, rank: int) -> int:

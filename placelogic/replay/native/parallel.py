@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,15 +57,19 @@ def optimizer_of(name: str, parameters: list[nn.Parameter]) -> torch.optim.Optim
     return torch.optim.Adam(parameters, lr=0.01, foreach=False)
 
 
-def parallel(native: Native, sizes: Sizes, mesh: DeviceMesh, optimizer: str, seed: int) -> Parallel:
-    """Build it. All ranks call this together."""
+def parallel(
+    native: Native, sizes: Sizes, mesh: DeviceMesh, optimizer: str, seed: int, loss: bool = False
+) -> Parallel:
+    """Build it. All ranks call this together. `loss`: tensor parallelism up to the loss."""
     if native.schedule is not None:
         return _pipeline(native, sizes, mesh, optimizer, seed)
+    from torch.distributed.tensor.parallel import loss_parallel
+
     model = Transformer(sizes)
     started(model, seed)
     names = mesh.mesh_dim_names or ()
     if "tensor" in names:
-        tensor_parallel(model, mesh["tensor"], native.sequence)
+        tensor_parallel(model, mesh["tensor"], native.sequence, loss)
     if "shard" in names:
         shard(model, _data_mesh(mesh), native.reshard)
     count = needed_microbatches(native)
@@ -80,7 +85,8 @@ def parallel(native: Native, sizes: Sizes, mesh: DeviceMesh, optimizer: str, see
                 with wrapped.no_sync():
                     (mean_loss(wrapped(x), y) / count).backward()
             else:
-                (mean_loss(wrapped(x), y) / count).backward()
+                with loss_parallel() if loss else nullcontext():
+                    (mean_loss(wrapped(x), y) / count).backward()
 
     made: Any
     if "zero1" in names:
@@ -110,8 +116,9 @@ def shard(model: Transformer, mesh: DeviceMesh, reshard: bool | int) -> None:
     fully_shard(model, mesh=mesh, reshard_after_forward=reshard)
 
 
-def tensor_parallel(model: Transformer, mesh: DeviceMesh, sequence: bool) -> None:
-    """Columns, then rows; with `sequence`, norms on shares of the sequence."""
+def tensor_parallel(model: Transformer, mesh: DeviceMesh, sequence: bool, loss: bool = False) -> None:
+    """Columns, then rows; with `sequence`, norms on shares of the sequence; with `loss`, scores stay cut
+    by vocabulary."""
     from torch.distributed.tensor import Replicate, Shard
     from torch.distributed.tensor.parallel import (
         ColwiseParallel,
@@ -127,7 +134,8 @@ def tensor_parallel(model: Transformer, mesh: DeviceMesh, sequence: bool) -> Non
     if model.embed is not None:
         plan["embed"] = RowwiseParallel(input_layouts=Replicate(), output_layouts=between)
     if model.output is not None:
-        plan["output"] = ColwiseParallel(input_layouts=between, output_layouts=Replicate())
+        scores = Shard(-1) if loss else Replicate()
+        plan["output"] = ColwiseParallel(input_layouts=between, output_layouts=scores, use_local_output=not loss)
         if sequence:
             plan["norm"] = SequenceParallel()
     for number in model.layers:

@@ -10,7 +10,7 @@ from placelogic.replay.judge import Choice, bounds
 from placelogic.replay.native import formulas
 from placelogic.replay.native.parallel import needed_microbatches
 from placelogic.replay.native.recognise import Native
-from placelogic.replay.native.train import SAMPLES, NativeRun, Setting, run
+from placelogic.replay.native.train import LOSS, SAMPLES, NativeRun, Setting, run
 from placelogic.replay.rounding import ORDER
 from placelogic.report.replayed import Bytes, Replayed, Result
 
@@ -67,7 +67,8 @@ def amounts(native: Native, one: NativeRun, rank: int = 0, width: int = 8) -> It
         kind = one.name.split("(")[1].rstrip(")")
         sent = formulas.context(kind, native, one.sizes, mine, SAMPLES, turns, width)
     else:
-        sent = formulas.sent(native, one.sizes, mine, SAMPLES, turns, stage, width)
+        loss = one.name.endswith(LOSS)
+        sent = formulas.sent(native, one.sizes, mine, SAMPLES, turns, stage, width, loss)
     for kind in sorted({*sent, *one.sent[rank]}):
         measured, expected = one.sent[rank].get(kind, 0), sent.get(kind)
         if kind == "all-to-all" and expected is None:

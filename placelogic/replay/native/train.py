@@ -28,6 +28,7 @@ SAMPLES = 2
 """Sequences of one device and micro-batch."""
 COUNTED = 3
 """The step whose traffic is counted: the first two set things up."""
+LOSS = " and loss parallel"
 MODEL = "the small transformer"
 
 
@@ -132,6 +133,8 @@ def _jobs(native: Native, sizes: Sizes, mesh: Any, optimizer: str, seed: int) ->
         yield native.name, expert_parallel(sizes, mesh.get_group("experts"), count, optimizer, seed)
     else:
         yield native.name, parallel(native, sizes, mesh, optimizer, seed)
+        if "tensor" in roles and "stages" not in roles:
+            yield f"{native.name}{LOSS}", parallel(native, sizes, mesh, optimizer, seed, loss=True)
 
 
 def _share(mesh: Any) -> Callable[[torch.Tensor], torch.Tensor]:
