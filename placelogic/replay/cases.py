@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal
 
+from placelogic.problem import SpecError
 from placelogic.program.program import Program
 from placelogic.replay.meshes import MOST_RANKS, Meeting, NoMesh, exercising, fixed, of_counterexample
 from placelogic.report.diagnostic import Counterexample, Finding, SpecReport
@@ -54,6 +55,11 @@ def cases(
 ) -> Iterator[Case | Left]:
     """For a proved spec one mesh with every axis in use; for a refuted one the mesh of each counterexample,
     or the sizes wanted, if any."""
+    layers = getattr(program, "layers", None)
+    if layers is not None and layers.overrides and report.verdict in ("proved", "refuted"):
+        reason = "it states what happens inside layers, and the model of a replay has layers of its own"
+        yield Left(report.name, report.verdict, reason)
+        return
     try:
         match report.verdict:
             case "proved":
@@ -75,7 +81,10 @@ def _at(name: str, meeting: Meeting, verdict: str | None) -> Case:
     if verdict is None or meeting.smaller:
         from placelogic.prove import prove
 
-        verdict = prove(fixed(meeting)).verdict
+        try:
+            verdict = prove(fixed(meeting)).verdict
+        except SpecError as error:
+            raise NoMesh(f"at the sizes to be replayed {error.problems[0].message}") from None
         if verdict not in ("proved", "refuted"):
             raise NoMesh(f"at the sizes to be replayed the verdict is {verdict}")
     return Case(name, meeting, verdict, "equal" if verdict == "proved" else "different")

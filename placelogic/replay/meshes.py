@@ -89,9 +89,12 @@ def _opened(program: Program, wanted: Mapping[str, int]) -> tuple[Program, dict[
     """The program with large fixed sizes left open, and what they were."""
     env: dict[str, Fraction | int] = dict.fromkeys((let.name for let in program.lets if let.value is None), 1)
     env |= dict.fromkeys(_turns(program), 1)
-    for let in program.lets:
-        if let.value is not None:
-            env[let.name] = evaluate(let.value, env)
+    try:
+        for let in program.lets:
+            if let.value is not None:
+                env[let.name] = evaluate(let.value, env)
+    except ZeroDivisionError:
+        raise NoMesh("its sizes are computed from others by a division that can be one by zero") from None
     smaller: dict[str, int] = {}
     atoms = []
     for atom in program.mesh.atoms:
@@ -125,23 +128,31 @@ def _meshes(
     for values in product(*ranges):
         env: dict[str, Fraction | int] = {**dict.fromkeys(open_lets, 1), **dict(zip(free, values))}
         env |= {name: value for name, value in wanted.items() if name in open_lets}
-        for name, value in lets.items():
-            if value is not None:
-                env[name] = evaluate(value, env)
-        for atom in program.mesh.atoms:
-            if atom.size is not None:
-                env[atom.name] = evaluate(atom.size, env)
-        for name, axes in program.mesh.views:
-            env[name] = prod(int(env[axis]) for axis in axes)
-        if any(Fraction(env[axis]).denominator != 1 for axis in program.mesh.axes):
+        try:
+            _complete(program, env)
+            allowed = all(holds(one.condition, env) for one in program.assumptions)
+        except ZeroDivisionError:
             continue
         sizes = {axis: int(env[axis]) for axis in program.mesh.axes}
-        if prod(sizes.values()) > most or not all(holds(one.condition, env) for one in program.assumptions):
+        whole = all(Fraction(env[axis]).denominator == 1 and env[axis] >= 1 for axis in program.mesh.axes)
+        if not (allowed and whole) or prod(sizes.values()) > most:
             continue
         idle = sum(value == 1 for value in values)
         found.append((idle, prod(sizes.values()), sum(values), sizes, {name: int(env[name]) for name in open_lets}))
     for _, _, _, sizes, quantities in sorted(found, key=lambda one: one[:3]):
         yield sizes, quantities
+
+
+def _complete(program: Program, env: dict[str, Fraction | int]) -> None:
+    """Fills in the sizes that follow from others. Raises ZeroDivisionError."""
+    for let in program.lets:
+        if let.value is not None:
+            env[let.name] = evaluate(let.value, env)
+    for atom in program.mesh.atoms:
+        if atom.size is not None:
+            env[atom.name] = evaluate(atom.size, env)
+    for name, axes in program.mesh.views:
+        env[name] = prod(int(env[axis]) for axis in axes)
 
 
 def _mattering(program: Program) -> set[str]:
