@@ -28,10 +28,11 @@ MOST = 4096
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """Bytes of rank 0, between steps and in one step."""
+    """Bytes of rank 0, between steps and in one step; the most at any moment, by torch's tracker."""
 
     held: Mapping[str, int]
     sent: Mapping[str, int]
+    peak: int
 
 
 def check(native: Native) -> None:
@@ -73,7 +74,24 @@ def _count(native: Native, seed: int) -> Counted:
         with payload:
             job.optimizer.step()
         held["optimizer"] = optimizer_bytes(job.optimizer)
-    return Counted(held, dict(payload.bytes))
+    return Counted(held, dict(payload.bytes), _peak(native, seed))
+
+
+def _peak(native: Native, seed: int) -> int:
+    """Of a second step, in which the optimizer has its state."""
+    from torch.distributed._tools.fsdp2_mem_tracker import FSDPMemTracker
+
+    job = parallel(native, LARGE, mesh_of(native, "cpu"), "adam", seed)
+    tracker = FSDPMemTracker(job.modules[0], job.optimizer)
+    tokens, targets = sample(1, seed, native.microbatches, LARGE)
+    tracker.track_inputs((tokens, targets))
+    for _ in range(2):
+        with tracker:
+            job.step(tokens, targets)
+            job.optimizer.step()
+            job.optimizer.zero_grad()
+        tracker.reset_mod_stats()
+    return max(found["Total"] for found in tracker.get_tracker_snapshot("peak").values())
 
 
 def replayed(case: Case, native: Native, choice: Choice) -> Replayed:
@@ -105,6 +123,7 @@ def amounts(native: Native, found: Counted, width: int = 8) -> Iterator[Bytes]:
         if measured != derived.get(what, 0) and what != "all-reduce":
             cause = f"FSDP2 pads dimension 0 of every tensor to a multiple of {native.size('shard')}"
         yield Bytes(what, measured, derived.get(what, 0), cause)
+    yield Bytes("peak", found.peak, None, "FSDPMemTracker, activations and buffers of collectives included")
 
 
 def padded(native: Native, width: int = 8) -> dict[str, int]:
