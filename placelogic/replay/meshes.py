@@ -8,14 +8,16 @@ from fractions import Fraction
 from itertools import product
 from math import prod
 
-from placelogic.program.expr import Name, evaluate, holds, names, number
-from placelogic.program.program import Program
+from placelogic.program.expr import Binary, Expr, Name, Neg, Num, evaluate, holds, names, number
+from placelogic.program.program import Loop, Op, Program, Scale, ScaleLoss
 from placelogic.report.diagnostic import Counterexample
 
 MOST_RANKS = 16
 """Processes that one replay may start."""
 MOST_TURNS = 4
 """Micro-batches of a spec that fixes their number; more show nothing new."""
+FEWER = 2
+"""What many micro-batches become."""
 PREFERRED = (2, 1, 3, 4)
 """Sizes to try, the best first."""
 
@@ -105,10 +107,36 @@ def _opened(program: Program, wanted: Mapping[str, int]) -> tuple[Program, dict[
         atoms.append(replace(atom, size=None) if large else atom)
     work = program.work
     turns = evaluate(work.microbatches, env)
+    steps = program.steps
     if turns > MOST_TURNS:
         smaller["microbatches"] = int(turns)
-        work = replace(work, microbatches=number(2))
-    return replace(program, mesh=replace(program.mesh, atoms=tuple(atoms)), work=work), smaller
+        work = replace(work, microbatches=number(FEWER))
+        # A step says by what it divides: by so many micro-batches.
+        steps = tuple(replace(step, ops=_recounted(step.ops, turns)) for step in steps)
+    return replace(program, mesh=replace(program.mesh, atoms=tuple(atoms)), work=work, steps=steps), smaller
+
+
+def _recounted(ops: tuple[Op, ...], turns: Fraction) -> tuple[Op, ...]:
+    found: list[Op] = []
+    for op in ops:
+        if isinstance(op, Loop):
+            op = replace(op, body=_recounted(op.body, turns))
+        elif isinstance(op, Scale | ScaleLoss):
+            op = replace(op, factor=_renumbered(op.factor, turns))
+        found.append(op)
+    return tuple(found)
+
+
+def _renumbered(expr: Expr, turns: Fraction) -> Expr:
+    match expr:
+        case Num(value) if value == turns:
+            return number(FEWER)
+        case Neg(operand):
+            return replace(expr, operand=_renumbered(operand, turns))
+        case Binary(_, left, right):
+            return replace(expr, left=_renumbered(left, turns), right=_renumbered(right, turns))
+        case _:
+            return expr
 
 
 def _meshes(
