@@ -80,9 +80,7 @@ def need_torch(path: str, device: str) -> None:
             raise SpecError(Problem("PL061", message, whole(path), "leave out `--device cuda`"))
 
 
-def judged(
-    text: str, path: str, name: str | None, tell: Tell
-) -> Iterator[tuple[str, Program | None, SpecReport]]:
+def judged(text: str, path: str, name: str | None, tell: Tell) -> Iterator[tuple[str, Program | None, SpecReport]]:
     """Every spec with its program and the verdict on it. Raises SpecError PL014 for an unknown name."""
     from placelogic.checking import findings_of
     from placelogic.elaborate import elaborate_file
@@ -110,9 +108,7 @@ def _why(report: SpecReport) -> str:
     return "; ".join(f"{finding.code}: {finding.message}" for finding in report.findings[:2])
 
 
-def _spec(
-    program: Program, report: SpecReport, wishes: Wishes, tell: Tell
-) -> Iterator[Replayed | NotReplayed]:
+def _spec(program: Program, report: SpecReport, wishes: Wishes, tell: Tell) -> Iterator[Replayed | NotReplayed]:
     from placelogic.replay.cases import Case, cases
     from placelogic.replay.meshes import MOST_RANKS
 

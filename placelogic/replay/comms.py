@@ -12,7 +12,6 @@ from contextlib import contextmanager
 import torch
 import torch.distributed as dist
 
-
 # Renamed in torch 2.13.
 _reduce_scatter = getattr(dist, "reduce_scatter_single", dist.reduce_scatter_tensor)
 

@@ -14,6 +14,7 @@ from placelogic.replay.data import Setup
 from placelogic.replay.job import Gap, Job, without_clip
 from placelogic.replay.launch import LIMIT, Place, launch
 
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """One optimizer on one mesh. `gaps`: per rank. `stops`: weights and why they cannot go on. `factors`:

@@ -39,7 +39,9 @@ class Split(torch.autograd.Function):
     """Each takes its piece of a tensor that all have."""
 
     @staticmethod
-    def forward(ctx: Any, tensor: torch.Tensor, comm: Comm, dim: int, bounds: Sequence[tuple[int, int]]) -> torch.Tensor:
+    def forward(
+        ctx: Any, tensor: torch.Tensor, comm: Comm, dim: int, bounds: Sequence[tuple[int, int]]
+    ) -> torch.Tensor:
         ctx.saved = comm, dim, bounds
         low, high = bounds[comm.index]
         return tensor.narrow(dim, low, high - low).clone()
@@ -53,7 +55,9 @@ class Gather(torch.autograd.Function):
     """The pieces are put together; everyone goes on with the same whole."""
 
     @staticmethod
-    def forward(ctx: Any, tensor: torch.Tensor, comm: Comm, dim: int, bounds: Sequence[tuple[int, int]]) -> torch.Tensor:
+    def forward(
+        ctx: Any, tensor: torch.Tensor, comm: Comm, dim: int, bounds: Sequence[tuple[int, int]]
+    ) -> torch.Tensor:
         ctx.saved = comm, dim, bounds
         return _whole(tensor, comm, dim, bounds)
 

@@ -275,4 +275,3 @@ _MOVES = (BroadcastParams, GatherParams, Update)
 def without_clip(program: Program) -> Program:
     """The same job, so that what is fed to the optimizer shows its factor."""
     return replace(program, clip=None)
-

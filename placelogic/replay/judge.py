@@ -132,9 +132,7 @@ def _drawn(item: Item) -> int:
 
 def _task(case: Case, choice: Choice, counts: Counts, per_item: int | None) -> Task:
     meeting = case.meeting
-    setup = Setup(
-        dict(meeting.sizes), dict(meeting.quantities), counts, choice.seed, choice.steps, per_item
-    )
+    setup = Setup(dict(meeting.sizes), dict(meeting.quantities), counts, choice.seed, choice.steps, per_item)
     return Task(meeting.program, setup, choice.optimizers)
 
 

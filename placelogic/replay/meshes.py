@@ -139,9 +139,7 @@ def _renumbered(expr: Expr, turns: Fraction) -> Expr:
             return expr
 
 
-def _meshes(
-    program: Program, wanted: Mapping[str, int], most: int
-) -> Iterator[tuple[dict[str, int], dict[str, int]]]:
+def _meshes(program: Program, wanted: Mapping[str, int], most: int) -> Iterator[tuple[dict[str, int], dict[str, int]]]:
     """Allowed sizes, the best first."""
     lets = {let.name: let.value for let in program.lets}
     open_lets = [name for name, value in lets.items() if value is None]

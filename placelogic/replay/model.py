@@ -26,9 +26,7 @@ class Model:
         self.groups = groups
         self.data = data
         self._fixed: dict[tuple[int, int], tuple[torch.Tensor, torch.Tensor]] = {}
-        self.heads = [
-            normal((data.seed, "head", term), WIDTH, CLASSES) / WIDTH**0.5 for term in range(len(data.terms))
-        ]
+        self.heads = [normal((data.seed, "head", term), WIDTH, CLASSES) / WIDTH**0.5 for term in range(len(data.terms))]
 
     def order(self) -> list[tuple[Group, int, int]]:
         """(group, use, layer) in the order of the forward pass."""

@@ -120,8 +120,10 @@ class _Script:
         cut = self._cut(self.group.gradients)
         yield "def step(rank, theta):"
         yield f'    """What device `rank` does with `{self.group.name}`; returns what it updates with, and theta."""'
-        yield f"    own = slice(rank * {ELEMENTS // 2}, rank * {ELEMENTS // 2} + {ELEMENTS // 2})" if self.count == 2 else (
-            f"    own = slice(0, {ELEMENTS})"
+        yield (
+            f"    own = slice(rank * {ELEMENTS // 2}, rank * {ELEMENTS // 2} + {ELEMENTS // 2})"
+            if self.count == 2
+            else (f"    own = slice(0, {ELEMENTS})")
         )
         if self.axis and self.fact is not None:
             yield f"    # along {self.axis}: {self.fact.because}"
@@ -204,7 +206,9 @@ class _Script:
 
     def _check(self) -> None:
         group, work = self.group, self.program.work
-        if self.program.clip is not None and any(type(o).__name__ == "Clip" for s in self.program.steps for o in flat(s.ops)):
+        if self.program.clip is not None and any(
+            type(o).__name__ == "Clip" for s in self.program.steps for o in flat(s.ops)
+        ):
             raise NotShown("the gradients are clipped, which concerns all weights")
         if len(work.losses) > 1 or not work.tokens_even or work.feeds:
             raise NotShown("it depends on several losses, on token counts or on what the loader does")
@@ -237,7 +241,7 @@ def _times(factor: Fraction) -> str:
     return f"{factor.numerator} / {factor.denominator} * " if factor.denominator != 1 else f"{factor} * "
 
 
-_TAIL = '''
+_TAIL = """
 def worker(rank, meet):
     dist.init_process_group("gloo", init_method="file://" + meet, rank=rank, world_size=DEVICES)
     theta = right = torch.tensor([0.5, -0.3, 0.2, 0.7])
@@ -255,4 +259,4 @@ def worker(rank, meet):
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
         mp.spawn(worker, (folder + "/meet",), nprocs=DEVICES)
-'''
+"""

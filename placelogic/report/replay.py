@@ -53,7 +53,9 @@ def _replayed(report: ReplayReport, one: Replayed) -> list[Line]:
     if one.result in UNDECIDING:
         style, said = "", {"counted": "not run", "alone": "on one device, which decides nothing"}[one.result]
     head = (f"{what} at {_sizes(sizes)}: ", "")
-    found: list[Line] = [((start, "strong"), head, (f"{one.result if one.result != 'alone' else 'equal'}, {said}", style))]
+    found: list[Line] = [
+        ((start, "strong"), head, (f"{one.result if one.result != 'alone' else 'equal'}, {said}", style))
+    ]
     ranks = 1
     for size in one.mesh.values():
         ranks *= size

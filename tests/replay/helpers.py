@@ -27,4 +27,6 @@ def cases_of(
             report = replace(prove(program), name=f"{Path(path).stem}: {spec.name}")
         except SpecError:
             continue
-        yield from (one for one in cases(program, report, wanted or {}, most if wanted else MOST_RANKS) if isinstance(one, Case))
+        yield from (
+            one for one in cases(program, report, wanted or {}, most if wanted else MOST_RANKS) if isinstance(one, Case)
+        )

@@ -68,7 +68,9 @@ def test_sizes_of_ones_own() -> None:
 
 
 def test_a_counterexample_names_weights_and_a_factor() -> None:
-    text = f"mesh tp\n{WEIGHTS}weights norm {{ size P, kind vector }}\nuse tensor_parallel(tp)\nsync norm over tp by sum\n"
+    text = (
+        f"mesh tp\n{WEIGHTS}weights norm {{ size P, kind vector }}\nuse tensor_parallel(tp)\nsync norm over tp by sum\n"
+    )
     case = found(text)
     assert isinstance(case, Case)
     assert (case.code, case.weights, case.expected) == ("GI02", "norm", "different")

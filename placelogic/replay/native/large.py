@@ -134,4 +134,3 @@ def padded(native: Native, width: int = 8) -> dict[str, int]:
     shapes = layer * s.layers + [(s.vocab // t, s.hidden)] * 2 + [(s.hidden, 1)]
     own = sum(-(-rows // n) * rest for rows, rest in shapes)
     return {"held": own * width, "gathered": n * own * width}
-

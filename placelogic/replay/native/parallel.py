@@ -57,9 +57,7 @@ def optimizer_of(name: str, parameters: list[nn.Parameter]) -> torch.optim.Optim
     return torch.optim.Adam(parameters, lr=0.01, foreach=False)
 
 
-def parallel(
-    native: Native, sizes: Sizes, mesh: DeviceMesh, optimizer: str, seed: int, loss: bool = False
-) -> Parallel:
+def parallel(native: Native, sizes: Sizes, mesh: DeviceMesh, optimizer: str, seed: int, loss: bool = False) -> Parallel:
     """Build it. All ranks call this together. `loss`: tensor parallelism up to the loss."""
     if native.schedule is not None:
         return _pipeline(native, sizes, mesh, optimizer, seed)

@@ -8,8 +8,8 @@ from typing import Literal
 
 from placelogic.program.catalog import Needs
 from placelogic.program.expr import evaluate, show
-from placelogic.program.program import GatherParams, Layout, Loop, Program, Reduce, Scale, Update, Weights, flat
 from placelogic.program.program import Accumulate as Add
+from placelogic.program.program import GatherParams, Layout, Loop, Program, Reduce, Scale, Update, Weights, flat
 from placelogic.simulate.mesh import Grid
 from placelogic.simulate.work import Work
 
@@ -25,6 +25,7 @@ SCHEDULES = {
     "dualpipe_v": "ScheduleDualPipeV",
 }
 """Of torch.distributed.pipelining."""
+
 
 @dataclass(frozen=True, slots=True)
 class Native:

@@ -21,8 +21,8 @@ from placelogic.replay.native.experts import Mixture
 from placelogic.replay.native.own import context_parallel, expert_parallel
 from placelogic.replay.native.parallel import Parallel, mesh_of, needed_microbatches, optimizer_of, parallel
 from placelogic.replay.native.recognise import Native
-from placelogic.replay.rounding import ORDER
 from placelogic.replay.native.transformer import Sizes, Transformer, mean_loss, started
+from placelogic.replay.rounding import ORDER
 
 SAMPLES = 2
 """Sequences of one device and micro-batch."""

@@ -46,9 +46,7 @@ class SelfAttention(nn.Module):
         self.inner: Attention = causal
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        q, k, v = (
-            w(x).unflatten(-1, (-1, self.width)).transpose(1, 2) for w in (self.wq, self.wk, self.wv)
-        )
+        q, k, v = (w(x).unflatten(-1, (-1, self.width)).transpose(1, 2) for w in (self.wq, self.wk, self.wv))
         return self.wo(self.inner(q, k, v).transpose(1, 2).flatten(2))
 
 
