@@ -81,7 +81,7 @@ def _wrong(outcome: Outcome) -> str:
 def table(choice: Choice) -> int:
     """Both ways, one row each."""
     every = [replace(case_of(name, body), name=name) for name, body in STRATEGIES.items()]
-    for one in find([str(ROOT / "examples")]):
+    for one in find(sorted(str(path) for path in (ROOT / "examples").glob("*.place"))):
         every += list(cases_of(Path(one.path).read_text(encoding="utf-8"), one.path))
     print("| spec | verdict | mesh | way | result | gradient | params | state | held | sent |")
     print("|---|---|---|---|---|---|---|---|---|---|")

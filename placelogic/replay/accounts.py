@@ -82,18 +82,35 @@ def _all_wide(precision: Mapping[str, str]) -> dict[str, str]:
 
 
 def _held(program: Program, sizes: Mapping[str, int], elements: Mapping[str, int], width: int) -> dict[str, int]:
+    """On the device that holds most: ends of a pipeline hold weights that others do not."""
+    total = {"params": Fraction(0), "optimizer": Fraction(0), "gradients": Fraction(0)}
+    stages = program.stages
+    count = sizes[stages.axis] if stages is not None else 1
+    for stage in range(count):
+        here = _held_on(program, sizes, elements, width, stage)
+        total = {state: max(amount, here[state]) for state, amount in total.items()}
+    return {state: ceil(amount) for state, amount in total.items()}
+
+
+def _held_on(
+    program: Program, sizes: Mapping[str, int], elements: Mapping[str, int], width: int, stage: int
+) -> dict[str, Fraction]:
     total = {"params": Fraction(0), "optimizer": Fraction(0), "gradients": Fraction(0)}
     for group in program.weights:
+        uses = group.uses
+        if uses is not None:
+            last = 0 if uses.vee else sizes[uses.axis] - 1
+            if not (uses.first and stage == 0 or uses.last and stage == last):
+                continue
         count = elements[group.name] * width
         total["params"] += count * _part(group.params, sizes)
         if group.frozen:
             continue
         copies = MOMENTS + (1 if group.master else 0)
         total["optimizer"] += copies * count * _part(group.optimizer_state, sizes)
-        step = program.step(group.name)
-        if step is not None:
+        if program.step(group.name) is not None:
             total["gradients"] += count * _part(group.gradients, sizes)
-    return {state: ceil(amount) for state, amount in total.items()}
+    return total
 
 
 def _part(layout: Layout, sizes: Mapping[str, int]) -> Fraction:
