@@ -84,9 +84,8 @@ def _all_wide(precision: Mapping[str, str]) -> dict[str, str]:
 def _held(program: Program, sizes: Mapping[str, int], elements: Mapping[str, int], width: int) -> dict[str, int]:
     """On the device that holds most: ends of a pipeline hold weights that others do not."""
     total = {"params": Fraction(0), "optimizer": Fraction(0), "gradients": Fraction(0)}
-    stages = program.stages
-    count = sizes[stages.axis] if stages is not None else 1
-    for stage in range(count):
+    along = [group.uses.axis for group in program.weights if group.uses is not None]
+    for stage in range(sizes[along[0]] if along else 1):
         here = _held_on(program, sizes, elements, width, stage)
         total = {state: max(amount, here[state]) for state, amount in total.items()}
     return {state: ceil(amount) for state, amount in total.items()}
