@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from keyword import iskeyword
 
 import click
 
@@ -29,7 +30,8 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in NAMES:
             return None
-        return getattr(import_module(f"placelogic.commands.{cmd_name}"), cmd_name)
+        name = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
+        return getattr(import_module(f"placelogic.commands.{name}"), name)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -48,6 +50,7 @@ def cli() -> None:
     placelogic prove                     prove again what verdicts rest on
     placelogic replay llama.place        run it in PyTorch beside one device, and compare
     placelogic explain GI02              what a code of a report means, and what mends it
+    placelogic import deepspeed ds.json  a spec of a configuration that you have
     placelogic lsp                       the language server, for editors
     """
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import placelogic
 
 PAGE = Path(__file__).parents[2] / "docs" / "codes.md"
-CODE = r"(?:GI|SC|FW|CC|CL|BU|EX|NT|UN|VA)\d{2}|PL\d{3}"
+CODE = r"(?:GI|SC|FW|CC|CL|BU|EX|NT|UB|UN|VA)\d{2}|PL\d{3}"
 
 
 def listed() -> list[str]:
@@ -32,4 +32,4 @@ def test_every_code_is_explained_once() -> None:
 
 def order() -> list[str]:
     """The families, as the page has them."""
-    return ["GI", "SC", "FW", "CC", "CL", "BU", "EX", "UN", "VA", "NT", "PL"]
+    return ["GI", "SC", "FW", "CC", "CL", "BU", "EX", "UN", "VA", "NT", "UB", "PL"]
