@@ -221,6 +221,7 @@ def _vanish(node: Any, inside: bool) -> Any:
             | ast.GatherParamsOp(axes=())
             | ast.InitDifferent(axes=())
             | ast.DimsProp(names=())
+            | ast.OverrideStmt(axes=())
         ):
             return None
         case ast.LayersProp(value) if is_none(value):

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from placelogic.elaborate import lines, placements, steps
 from placelogic.elaborate.declare import read_sizes
+from placelogic.elaborate.layers import read_layers
 from placelogic.elaborate.log import Item, Log
 from placelogic.elaborate.sizes import Sizes
 from placelogic.elaborate.stated import Stated
@@ -81,6 +82,7 @@ def resolve(name: str, items: Sequence[Item], span: Span, fixed: Mapping[str, in
         conflicts=tuple(conflicts),
         expectations=expectations(items, groups.names, log),
         span=span,
+        layers=read_layers(items, sizes, groups, log),
     )
     return program, stated
 

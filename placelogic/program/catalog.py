@@ -66,3 +66,18 @@ SCHEDULES: dict[str, bool] = {
     "dualpipe_v": True,
 }
 """Pipeline schedules; True where the stages lie in a V: first and last stage on one device."""
+
+FUNCTIONS: dict[str, str] = {
+    "gelu": "input",
+    "silu": "input",
+    "relu": "output",
+    "sigmoid": "output",
+    "tanh": "output",
+    "softplus": "input",
+    "nonlinear": "input",
+    "dropout": "mask",
+    "scale": "nothing",
+}
+"""Elementwise functions, and what the backward pass of each must keep: dropout and scale are linear."""
+
+LINEAR_FUNCTIONS = ("dropout", "scale")
