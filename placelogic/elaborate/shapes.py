@@ -13,7 +13,7 @@ from placelogic.problem import closest
 from placelogic.program import block as bl
 from placelogic.program.block import Dims
 from placelogic.program.catalog import FUNCTIONS, LINEAR_FUNCTIONS
-from placelogic.program.expr import Expr, number
+from placelogic.program.expr import Expr
 from placelogic.source import Span
 from placelogic.syntax import ast
 
@@ -136,9 +136,9 @@ class BlockReader:
 
     def _attention(self, output: str, node: ast.AttentionOp) -> tuple[bl.Operation, Dims] | None:
         query, key, value = (self.tensors[name] for name in (node.query, node.key, node.value))
-        if min(map(len, (query, key, value))) < 3:
-            self.problem("PL360", "attention needs a sequence, heads and the size of a head, the last three dimensions "
-                         "of its inputs", node.span, "make them with `linear ... to heads, head`")  # fmt: skip
+        if any(len(dims) < 3 or dims[-3] != "sequence" for dims in (query, key, value)):
+            self.problem("PL360", "the last dimensions of what attention reads are `sequence`, the heads, and the size "
+                         "of a head", node.span, "make it with `linear ... to heads, head`")  # fmt: skip
             return None
         fits = (
             key[:-2] == query[:-2]
@@ -195,7 +195,7 @@ class BlockReader:
         missing = [dim for dim in dims if dim not in self.tensors[x]]
         if missing and self.known(missing, span):
             self.problem("PL360", f"`{x}` has no dimension `{missing[0]}`: it is ({', '.join(self.tensors[x])})", span,
-                         closest(missing[0], self.tensors[x]))  # fmt: skip
+                         closest(missing[0], self.tensors[x]) or "name a dimension that it has")  # fmt: skip
         return not missing
 
     def _alike(self, inputs: Sequence[str], span: Span) -> bool:
@@ -236,7 +236,3 @@ def _inputs(node: ast.Operator) -> tuple[str, ...]:
             return x, router
         case _:
             return (node.input,)
-
-
-def once(repeat: Expr | None) -> bool:
-    return repeat is None or repeat == number(1)
