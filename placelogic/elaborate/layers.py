@@ -216,9 +216,7 @@ class _Place:
     block: str | None
 
 
-def _named(
-    item: Item, node: ast.OverrideStmt, blocks: tuple[Block, ...], groups: Groups, log: Log
-) -> _Place | None:
+def _named(item: Item, node: ast.OverrideStmt, blocks: tuple[Block, ...], groups: Groups, log: Log) -> _Place | None:
     if not blocks:
         if node.block is not None:
             _find_block(node.block, item, node.span, blocks, log)
@@ -226,7 +224,8 @@ def _named(
             log.at(item, "PL368", "what happens forward can only be said of the tensors of a block", node.span,
                    "write the operations of a layer: `block layer repeat L { ... }`")  # fmt: skip
         elif node.tensor not in groups.names:
-            log.at(item, "PL202", f"there are no weights `{node.tensor}`", node.span, closest(node.tensor, groups.names))
+            log.at(item, "PL202", f"there are no weights `{node.tensor}`", node.span,
+                   closest(node.tensor, groups.names) or f"weights: {', '.join(sorted(groups.names)) or 'none'}")  # fmt: skip
         else:
             return _Place(None)
         return None

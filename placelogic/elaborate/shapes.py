@@ -104,14 +104,20 @@ class BlockReader:
                 made = bl.Elementwise(output, x, function, linear, saves, function == "dropout", by, origin)  # type: ignore[arg-type]
                 return made, self.tensors[x]
             case ast.AddTensorsOp(inputs):
-                return (bl.Add(output, inputs, origin), self.tensors[inputs[0]]) if self._alike(inputs, node.span) else None
+                return (
+                    (bl.Add(output, inputs, origin), self.tensors[inputs[0]])
+                    if self._alike(inputs, node.span)
+                    else None
+                )
             case ast.MultiplyOp(inputs):
                 alike = self._alike(inputs, node.span)
                 return (bl.Multiply(output, inputs, origin), self.tensors[inputs[0]]) if alike else None
             case ast.AttentionOp():
                 return self._attention(output, node)
             case ast.RouterOp(x, weights, contracted, experts, top):
-                if not self._weights(weights, ("router",), "routes by", node.span) or not self.known((experts,), node.span):
+                if not self._weights(weights, ("router",), "routes by", node.span) or not self.known(
+                    (experts,), node.span
+                ):
                     return None
                 dims = self._replaced(x, contracted, (experts,), node.span)
                 self.routers.add(output)
@@ -140,14 +146,11 @@ class BlockReader:
             self.problem("PL360", "the last dimensions of what attention reads are `sequence`, the heads, and the size "
                          "of a head", node.span, "make it with `linear ... to heads, head`")  # fmt: skip
             return None
-        fits = (
-            key[:-2] == query[:-2]
-            and value[:-2] == query[:-2]
-            and value[-2] == key[-2]
-            and key[-1] == query[-1]
-        )
+        fits = key[:-2] == query[:-2] and value[:-2] == query[:-2] and value[-2] == key[-2] and key[-1] == query[-1]
         if not fits:
-            shapes = "; ".join(f"{name}({', '.join(self.tensors[name])})" for name in (node.query, node.key, node.value))
+            shapes = "; ".join(
+                f"{name}({', '.join(self.tensors[name])})" for name in (node.query, node.key, node.value)
+            )
             self.problem("PL360", f"these do not fit for attention: {shapes}", node.span,
                          "query and key have heads of one size, key and value as many of them")  # fmt: skip
             return None
@@ -160,7 +163,9 @@ class BlockReader:
 
     def _routed(self, output: str, combine: bool, x: str, router: str, span: Span) -> tuple[bl.Operation, Dims] | None:
         if router not in self.routers:
-            self.problem("PL361", f"`{router}` is made by no router", span, "write `r = router x with ... top 2` before")
+            self.problem(
+                "PL361", f"`{router}` is made by no router", span, "write `r = router x with ... top 2` before"
+            )
             return None
         origin = self.item.origin(span)
         experts = next(op.experts for op in self.operations if isinstance(op, bl.Router) and op.output == router)
