@@ -45,7 +45,7 @@ Codes of the problems found here (PL0 files, PL2 names, PL3 meaning, PL4 arithme
     PL363  a block that does not read         PL364  a tensor that nothing uses
     PL365  blocks that do not follow          PL366  dimensions and no block
     PL367  checkpoints that overlap           PL368  a boundary that is not there, or not one
-    PL369  weights of another size than their operations
+    PL369  weights of another size than their operations        PL370  attention over no split sequence
     PL390  budgets and claims
 
     PL400  a size that is no positive whole number              PL401  division by zero

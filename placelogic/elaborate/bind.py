@@ -222,6 +222,7 @@ def _vanish(node: Any, inside: bool) -> Any:
             | ast.InitDifferent(axes=())
             | ast.DimsProp(names=())
             | ast.OverrideStmt(axes=())
+            | ast.AttentionStmt(axes=())
             | ast.DimsStmt(sizes=())
         ):
             return None

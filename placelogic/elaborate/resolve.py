@@ -39,7 +39,7 @@ def resolve(name: str, items: Sequence[Item], span: Span, fixed: Mapping[str, in
     groups = read_weights(items, sizes, stages, work.splits, log)
     if not groups.members and not select(items, ast.WeightsStmt):
         log.add("PL306", f"spec `{name}` has no weights", span, "declare some: `weights model { size P }`")
-    layers = read_layers(items, sizes, groups, log)
+    layers = read_layers(items, work.splits, sizes, groups, log)
     if layers is not None and not log.problems:
         groups = count_weights(groups, layers, sizes, log)
     for item in items:

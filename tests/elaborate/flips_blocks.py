@@ -89,5 +89,7 @@ LAYER_TEXTS: list[tuple[tuple[str, ...], str, str]] = [
       "backward y over tp by gather", "backward y over tp, cp by gather", "backward y over tp by sum",
       "backward y over tp by sum scale 1/tp", "forward y over tp by sum scale 1/tp", "forward y over none by sum"), ONE,
      FRAME.replace("@", "y = gelu x") + "@"),
+    (("", "attention over cp by gather", "attention over cp by ring", "attention over cp by all_to_all"), ONE,
+     FRAME.replace("@", f"{HEADS}c = attention q, k, k{BACK}") + "sequence over cp\n@"),
 ]  # fmt: skip
 """Texts that stand where the frame has an @, each to be flipped with the next; what stands before the frame."""

@@ -37,6 +37,12 @@ def block(*lines: str, head: str = SIZELESS, name: str = "b", repeat: str = "") 
     return f"{head}block {name}{repeat} {{\n  input i(batch, sequence, hidden)\n{body}}}\n"
 
 
+ATTENTION = (
+    "q = linear i with a from hidden to heads, head",
+    "c = attention q, q, q",
+    "o = linear c with a from heads, head to hidden",
+)
+
 PROBLEMS = [
     ("PL202", block("y = norm i with w over hidden"), "there are no weights `w`"),
     ("PL202", HEAD.replace("dims", "#") + "backward w over tp by none", "there are no weights `w`"),
@@ -83,6 +89,10 @@ PROBLEMS = [
      "block `b` before it leaves y(batch, sequence, ffn)"),
     ("PL365", block("y = cross_entropy i over hidden", "z = gelu y"), "the loss stands at the very end"),
     ("PL366", HEAD, "dimensions are declared, and there is no block"),
+    ("PL366", block("y = gelu i") + "attention over cp by ring", "no block of this spec has attention"),
+    ("PL322", block(*ATTENTION) + "sequence over cp\nattention over cp by ring\nattention over tp, cp by gather",
+     "attention over cp is stated differently in line 17"),
+    ("PL370", block(*ATTENTION) + "attention over cp by ring", "axis `cp` does not split the sequence"),
     ("PL367", block("y = gelu i", "z = gelu y") + "checkpoint z to y of b", "`y` is made before `z`"),
     ("PL367", block("y = gelu i", "z = gelu y") + "checkpoint y of b\ncheckpoint b", "share operations"),
     ("PL367", block("y = gelu i", "checkpoint {\n z = gelu y\n}") + "checkpoint b", "share operations"),
@@ -224,6 +234,15 @@ def test_overrides_name_a_tensor_of_a_block_or_weights() -> None:
     (only,) = layers("mesh tp\nweights w { size 4 }\nbackward w over tp by mean").overrides
     assert (only.block, only.tensor) == (None, "w")
     assert program("mesh tp\nweights w { size 4 }\nbackward w over none by mean").layers is None
+
+
+def test_how_attention_meets_a_split_sequence() -> None:
+    found = layers(block(*ATTENTION) + "sequence over cp\nattention over cp by all_to_all").attention
+    assert [(way.axis, way.by) for way in found] == [("cp", "all_to_all")]
+    assert [way.by for way in layers(block(*ATTENTION) + "use context_parallel(cp)").attention] == ["ring"]
+    assert [way.by for way in layers(block(*ATTENTION) + "use ulysses(cp)").attention] == ["all_to_all"]
+    assert layers(block("y = gelu i") + "use ulysses(cp)").attention == ()
+    assert program("mesh cp\nweights w { size 4 }\nuse ulysses(cp)").layers is None
 
 
 MODEL = """

@@ -228,6 +228,9 @@ forward x of layer over tp by gather
 checkpoint layer
 checkpoint p of layer
 checkpoint p to y of layer
+attention over cp, tp by ring
+attention over cp*tp by all_to_all
+attention over none by gather
 """
 
 ALL = {"blocks": BLOCKS, "small": SMALL, "cluster": CLUSTER, "library": LIBRARY, "steps": STEPS, "words": WORDS}
