@@ -40,12 +40,13 @@ Codes of the problems found here (PL0 files, PL2 names, PL3 meaning, PL4 arithme
     PL342  the start said to be both the same and different     PL343  the fresh gradient or the buffer?
     PL345  micro-batches combined by nothing  PL346  used on the end stages of no axis
     PL347  routed experts cut inside a matrix
-    PL350  a size given by an axis            PL360  shapes that do not fit
-    PL361  experts and no router              PL362  an operation with weights of another kind
-    PL363  a block that does not read         PL364  a tensor that nothing uses
-    PL365  blocks that do not follow          PL366  dimensions and no block
-    PL367  checkpoints that overlap           PL368  a boundary that is not there, or not one
-    PL369  weights of another size than their operations        PL370  attention over no split sequence
+    PL350  a size given by an axis            PL351  attention over no split sequence
+    PL370  shapes that do not fit
+    PL371  experts and no router              PL372  an operation with weights of another kind
+    PL373  a block that does not read         PL374  a tensor that nothing uses
+    PL375  blocks that do not follow          PL376  dimensions and no block
+    PL377  checkpoints that overlap           PL378  a boundary that is not there, or not one
+    PL379  weights of another size than their operations
     PL390  budgets and claims
 
     PL400  a size that is no positive whole number              PL401  division by zero

@@ -67,7 +67,7 @@ def _named(item: Item, node: ast.OverrideStmt, blocks: tuple[Block, ...], groups
         if node.block is not None:
             find_block(node.block, item, node.span, blocks, log)
         elif node.direction == "forward":
-            log.at(item, "PL368", "what happens forward can only be said of the tensors of a block", node.span,
+            log.at(item, "PL378", "what happens forward can only be said of the tensors of a block", node.span,
                    "write the operations of a layer: `block layer repeat L { ... }`")  # fmt: skip
         elif node.tensor not in groups.names:
             log.at(item, "PL202", f"there are no weights `{node.tensor}`", node.span,
@@ -86,7 +86,7 @@ def _named(item: Item, node: ast.OverrideStmt, blocks: tuple[Block, ...], groups
         return _Place(having[0].name)
     if having:
         names = " and ".join(f"`{block.name}`" for block in having)
-        log.at(item, "PL368", f"there is a tensor `{node.tensor}` in {names}", node.span,
+        log.at(item, "PL378", f"there is a tensor `{node.tensor}` in {names}", node.span,
                f"say which: `{node.tensor} of {having[0].name}`")  # fmt: skip
     else:
         known = [name for block in blocks if node.block in (None, block.name) for name in block.tensors]
@@ -110,7 +110,7 @@ def read_exchanges(
         axes = sizes.axes(node.axes, item)
         if not attends:
             if item.use is None:
-                log.at(item, "PL366", "no block of this spec has attention, so nothing heeds this statement",
+                log.at(item, "PL376", "no block of this spec has attention, so nothing heeds this statement",
                        node.span, "leave it out, or write the operations of a layer")  # fmt: skip
             continue
         for axis in axes:
@@ -120,6 +120,6 @@ def read_exchanges(
                 log.at(item, "PL322", f"attention over {axis} is stated differently in line {first.origin.span.line}",
                        node.span, "say it once")  # fmt: skip
             elif not any(split.axis == axis and split.dim == "sequence" for split in splits):
-                log.at(item, "PL370", f"axis `{axis}` does not split the sequence, so attention has nothing to exchange "
+                log.at(item, "PL351", f"axis `{axis}` does not split the sequence, so attention has nothing to exchange "
                        "over it", node.span, f"say `sequence over {axis}`, or leave the line out")  # fmt: skip
     return tuple(found.values())

@@ -32,7 +32,7 @@ def count_weights(groups: Groups, layers: Layers, sizes: Sizes, log: Log) -> Gro
         if group.size is not None:
             points = _points(sizes) if points is None else points
             if any(_differ(group.size, size, point) for point in points):
-                log.at(group.item, "PL369", f"`{group.name}` is declared with {ex.show(group.size)} elements, and the "
+                log.at(group.item, "PL379", f"`{group.name}` is declared with {ex.show(group.size)} elements, and the "
                        f"operations of the blocks use {ex.show(size)}", group.statement.span,
                        "leave the size out, or say what the operations are")  # fmt: skip
         members.append(group if group.size is not None else replace(group, size=size))

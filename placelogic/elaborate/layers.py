@@ -53,7 +53,7 @@ def read_layers(
     attention = read_exchanges(items, read, splits, sizes, log)
     if not select(items, ast.BlockStmt):
         for item in select(items, ast.DimsStmt)[:1]:
-            log.at(item, "PL366", "dimensions are declared, and there is no block whose tensors have any",
+            log.at(item, "PL376", "dimensions are declared, and there is no block whose tensors have any",
                    item.statement.span, "write the operations of a layer: `block layer repeat L { ... }`")  # fmt: skip
         return Layers({}, (), overrides) if overrides else None
     return Layers(dims, read, overrides, attention)
@@ -84,7 +84,7 @@ def _block(
     first, *rest = node.lines
     inputs = [line for line in node.lines if isinstance(line, ast.InputLine)]
     if len(inputs) != 1 or inputs[0] is not first:
-        log.at(item, "PL363", f"block `{node.name}` must say once, in its first line, what it reads",
+        log.at(item, "PL373", f"block `{node.name}` must say once, in its first line, what it reads",
                (inputs[-1] if len(inputs) > 1 else node).span, "begin it with `input x(batch, sequence, hidden)`")  # fmt: skip
         return None
     repeat = None if node.repeat is None else sizes.expr(node.repeat, item, node.span)
@@ -105,13 +105,13 @@ def _block(
     if len(log.problems) > before:
         return None
     if not reader.operations:
-        log.at(item, "PL363", f"block `{node.name}` does nothing with what it reads", node.span, "leave it out")
+        log.at(item, "PL373", f"block `{node.name}` does nothing with what it reads", node.span, "leave it out")
         return None
     result = reader.operations[-1].output
     unused = [name for name in reader.tensors if name not in reader.used and name != result]
     if unused:
         span = next((op.origin.span for op in reader.operations if op.output == unused[0]), item.at(inputs[0].span))
-        log.add("PL364", f"nothing uses `{unused[0]}`: a block leaves what its last line makes, `{result}`", span,
+        log.add("PL374", f"nothing uses `{unused[0]}`: a block leaves what its last line makes, `{result}`", span,
                 "use it, or leave it out")  # fmt: skip
     return Block(
         node.name, repeat, inputs[0].name, result, reader.tensors, tuple(reader.operations), tuple(regions),
@@ -127,16 +127,16 @@ def _chain(blocks: dict[str, tuple[Block, Item]], log: Log) -> None:
         arrives, leaves = block.tensors[block.input], block.tensors[block.result]
         if before is not None and before.tensors[before.result] != arrives:
             shape = f"{before.result}({', '.join(before.tensors[before.result])})"
-            log.at(item, "PL365", f"block `{block.name}` reads {block.input}({', '.join(arrives)}), and block "
+            log.at(item, "PL375", f"block `{block.name}` reads {block.input}({', '.join(arrives)}), and block "
                    f"`{before.name}` before it leaves {shape}", item.statement.span,
                    "blocks follow each other in written order")  # fmt: skip
         if block.repeat not in (None, number(1)) and arrives != leaves:
-            log.at(item, "PL365", f"block `{block.name}` is repeated, and leaves ({', '.join(leaves)}) where it reads "
+            log.at(item, "PL375", f"block `{block.name}` is repeated, and leaves ({', '.join(leaves)}) where it reads "
                    f"({', '.join(arrives)})", item.statement.span, "a layer leaves what it reads")  # fmt: skip
         for position, op in enumerate(block.operations):
             last = block.name == names[-1] and position == len(block.operations) - 1
             if isinstance(op, CrossEntropy) and not (last and block.repeat in (None, number(1))):
-                log.add("PL365", "the loss stands at the very end: in the last line of the last block, which is not "
+                log.add("PL375", "the loss stands at the very end: in the last line of the last block, which is not "
                         "repeated", op.origin.span, "move it there")  # fmt: skip
         before = block
 
@@ -160,7 +160,7 @@ def _checkpoint(item: Item, blocks: dict[str, tuple[Block, Item]], log: Log) -> 
                 return
         ends = (outputs.index(node.first), outputs.index(node.last or node.first))
         if ends[0] > ends[1]:
-            log.at(item, "PL367", f"`{node.last}` is made before `{node.first}`", node.span, "turn them round")
+            log.at(item, "PL377", f"`{node.last}` is made before `{node.first}`", node.span, "turn them round")
             return
     region = Region(*ends, item.origin(node.span))
     blocks[found.name] = (replace(found, regions=(*found.regions, region)), blocks[found.name][1])
@@ -170,5 +170,5 @@ def _check_regions(block: Block, item: Item, log: Log) -> None:
     ordered = sorted(block.regions, key=lambda region: region.first)
     for left, right in zip(ordered, ordered[1:]):
         if right.first <= left.last:
-            log.add("PL367", f"two checkpoints of block `{block.name}` share operations", right.origin.span,
+            log.add("PL377", f"two checkpoints of block `{block.name}` share operations", right.origin.span,
                     "recompute each operation in one region")  # fmt: skip
