@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from placelogic.program.expr import Compare, Expr
+from placelogic.program.ops import Origin
 from placelogic.source import Span
 
 Kind = Literal["share", "copy", "own", "absent"]
@@ -37,3 +39,32 @@ class Fact:
 
 Facts = Mapping[str, Mapping[str, Fact]]
 """weights -> atom -> fact, for every weight group and every atom."""
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """One way by which a gradient comes to weights, against what the facts say. `kinds`: only the axes along
+    which it is otherwise than the fact has it: `share` or `copy`; `tied`: axes along which each device has, of
+    its own piece, its own share only. `lost`: axes along which it is no gradient any more. `counted`: axes
+    along which copies were added up. `through`: what a person stated on the way, in the order of the pass."""
+
+    scale: Expr
+    kinds: Mapping[str, Literal["share", "copy"]]
+    tied: frozenset[str]
+    lost: frozenset[str]
+    counted: frozenset[str]
+    through: tuple[Origin, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """The gradient of the weights of one operation: a sum of independent parts, each with the number of times
+    that one device has it and the paths by which devices get it. `when`: on the number of layers."""
+
+    weights: str
+    block: str
+    tensor: str
+    parts: tuple[tuple[int, tuple[Path, ...]], ...]
+    when: tuple[Compare, ...]
+    nominal: bool
+    """Whether it is what the facts say."""
