@@ -45,46 +45,47 @@ def needs_right(op: bl.Operation) -> tuple[int, ...]:
 def forward(
     block: Block,
     index: int,
+    name: int,
     ins: Sequence[Value],
     work: Mapping[str, Work],
     nominal: Sequence[Shape] | None,
     router: Shape | None = None,
 ) -> Value:
     """The output before its boundaries. Raises Misfit where an input does not lie as the operation needs
-    it. `nominal`: how the inputs lie where nothing is overridden; `router`: how the scores of a dispatch lie."""
+    it. `name`: of the operation in this layer, unlike all others. `nominal`: how the inputs lie where nothing is overridden; `router`: how the scores of a dispatch lie."""
     op = block.operations[index]
     value = ins[0]
     match op:
         case bl.Linear():
-            return _linear(block, op, index, value, work)
+            return _linear(block, op, name, value, work)
         case bl.Bias():
-            return _bias(block, op, index, value, work)
+            return _bias(block, op, name, value, work)
         case bl.Embedding():
-            return _embedding(op, index, value, work)
+            return _embedding(op, name, value, work)
         case bl.Norm(over=over):
             _whole(value, over, "normalises over")
-            return fresh(value.shape, (index,))
+            return fresh(value.shape, (name,))
         case bl.Router(contracted=contracted):
             _whole(value, contracted, "adds up over")
-            return fresh(value.shape, (index,))
+            return fresh(value.shape, (name,))
         case bl.Elementwise():
-            return through(value, index) if op.linear else fresh(value.shape, (index,))
+            return through(value, name) if op.linear else fresh(value.shape, (name,))
         case bl.Add():
             _alike(ins)
             return added(ins)
         case bl.Multiply():
             _alike(ins)
-            return multiplied(ins[0], ins[1], index)
+            return multiplied(ins[0], ins[1], name)
         case bl.Attention():
             _attention(op, ins)
-            return _as(ins[0].shape, ins[2], index)
+            return _as(ins[0].shape, ins[2], name)
         case bl.Dispatch():
-            return _dispatch(block, op, index, value, work, router)
+            return _dispatch(block, op, name, value, work, router)
         case bl.Combine():
-            return _combine(block, op, index, ins, work)
+            return _combine(block, op, name, ins, work)
         case bl.CrossEntropy():
             _vocabulary(op, value, nominal)
-            return fresh({a: dim for a, dim in value.shape.items() if dim != op.vocabulary}, (index,))
+            return fresh({a: dim for a, dim in value.shape.items() if dim != op.vocabulary}, (name,))
         case bl.Collective():
             raise AssertionError("a collective is a move")
         case _:
@@ -109,14 +110,14 @@ def _lies(dim: str | None) -> str:
     return "a whole tensor" if dim is None else f"pieces of {dim}"
 
 
-def _as(shape: Shape, value: Value, index: int) -> Value:
+def _as(shape: Shape, value: Value, name: int) -> Value:
     """Linear in `value`, the rest is right."""
-    return fresh(shape, (index,)) if value.right else replace(through(value, index), shape=dict(shape))
+    return fresh(shape, (name,)) if value.right else replace(through(value, name), shape=dict(shape))
 
 
-def _linear(block: Block, op: bl.Linear, index: int, value: Value, work: Mapping[str, Work]) -> Value:
+def _linear(block: Block, op: bl.Linear, name: int, value: Value, work: Mapping[str, Work]) -> Value:
     shape = dict(value.shape)
-    out = through(value, index)
+    out = through(value, name)
     experts = experts_dim(block, op)
     for axis, dim in value.shape.items():
         cut = work[axis].weights if axis in work else None
@@ -149,7 +150,7 @@ def _cut_share(axis: str):  # type: ignore[no-untyped-def]
     return change
 
 
-def _bias(block: Block, op: bl.Bias, index: int, value: Value, work: Mapping[str, Work]) -> Value:
+def _bias(block: Block, op: bl.Bias, name: int, value: Value, work: Mapping[str, Work]) -> Value:
     pieces = set()
     for axis, where in work.items():
         dim = value.shape.get(axis)
@@ -158,12 +159,12 @@ def _bias(block: Block, op: bl.Bias, index: int, value: Value, work: Mapping[str
         elif where.weights is not None and dim != where.weights:
             raise Misfit(axis, f"adds its part of {where.weights} over {axis}, and gets {_lies(dim)}")
     term = Term(scale_of(op.scale), frozenset(pieces))
-    parts: dict[Key, Part] = {**value.parts, frozenset([(index,)]): Part(1, (term,))}
+    parts: dict[Key, Part] = {**value.parts, frozenset([(name,)]): Part(1, (term,))}
     return merged(Value(value.shape, parts))
 
 
-def _embedding(op: bl.Embedding, index: int, value: Value, work: Mapping[str, Work]) -> Value:
-    out = fresh(value.shape, (index,))
+def _embedding(op: bl.Embedding, name: int, value: Value, work: Mapping[str, Work]) -> Value:
+    out = fresh(value.shape, (name,))
     for axis, where in work.items():
         if where.weights is None:
             continue
@@ -176,14 +177,14 @@ def _embedding(op: bl.Embedding, index: int, value: Value, work: Mapping[str, Wo
     return out
 
 
-def multiplied(one: Value, two: Value, index: int) -> Value:
+def multiplied(one: Value, two: Value, name: int) -> Value:
     """Place by place: linear in each of the two."""
     if one.right and two.right:
-        return fresh(one.shape, (index,))
+        return fresh(one.shape, (name,))
     parts: dict[Key, Part] = {}
     for a, left in one.parts.items():
         for b, right in two.parts.items():
-            key: Key = frozenset([(hash((a, b)), index)])
+            key: Key = frozenset([(hash((a, b)), name)])
             terms = tuple(product(x, y) for x in left.terms for y in right.terms)
             parts[key] = Part(left.times * right.times, terms)
     return merged(Value(one.shape, parts))
@@ -206,9 +207,9 @@ def _attention(op: bl.Attention, ins: Sequence[Value]) -> None:
 
 
 def _dispatch(
-    block: Block, op: bl.Dispatch, index: int, value: Value, work: Mapping[str, Work], router: Shape | None
+    block: Block, op: bl.Dispatch, name: int, value: Value, work: Mapping[str, Work], router: Shape | None
 ) -> Value:
-    out = through(value, index)
+    out = through(value, name)
     for axis in dict.fromkeys((*value.shape, *(router or {}))):
         if router is not None and value.shape.get(axis) != router.get(axis):
             raise Misfit(axis, f"gets {_lies(value.shape.get(axis))} and scores of {_lies(router.get(axis))} over {axis}")
@@ -220,7 +221,7 @@ def _dispatch(
     return out
 
 
-def _combine(block: Block, op: bl.Combine, index: int, ins: Sequence[Value], work: Mapping[str, Work]) -> Value:
+def _combine(block: Block, op: bl.Combine, name: int, ins: Sequence[Value], work: Mapping[str, Work]) -> Value:
     made, scores = ins
     pieces = [axis for axis, where in work.items() if where.pieces is not None]
     for axis in dict.fromkeys((*made.shape, *scores.shape, *pieces)):
@@ -231,7 +232,7 @@ def _combine(block: Block, op: bl.Combine, index: int, ins: Sequence[Value], wor
         elif m != s or m == block.tensors[op.input][0]:
             raise Misfit(axis, f"gets {_lies(m)} and scores of {_lies(s)} over {axis}")
     shape = {axis: dim for axis, dim in made.shape.items() if axis not in pieces}
-    out = replace(multiplied(made, replace(scores, shape=made.shape), index), shape=shape)
+    out = replace(multiplied(made, replace(scores, shape=made.shape), name), shape=shape)
     for axis in pieces:
         out = share(out, axis, shape)
     return out

@@ -204,7 +204,11 @@ def _stated(value: Value, move: Move) -> Value:
     if scale.is_one and not move.origin.stated:
         return value
     origins = (move.origin,) if move.origin.stated else ()
-    return each(value, lambda t: replace(t, scale=t.scale * scale, through=(*t.through, *origins)))
+    return each(value, lambda t: replace(t, scale=t.scale * scale, through=_once(t.through, origins)))
+
+
+def _once(through: tuple[Origin, ...], more: tuple[Origin, ...]) -> tuple[Origin, ...]:
+    return tuple(dict.fromkeys((*through, *more)))
 
 
 def _lies(dim: str | None) -> str:
@@ -277,5 +281,5 @@ def product(term: Term, other: Term) -> Term:
         term.tied | other.tied,
         term.lost | other.lost | clash,
         term.counted | other.counted,
-        (*other.through, *term.through),
+        _once(other.through, term.through),
     )

@@ -64,6 +64,10 @@ class Layer:
     crossed: dict[tuple[int, int], list[Shape]] = field(default_factory=dict)
     bare: dict[str, Shape] = field(default_factory=dict)
 
+    def name(self, index: int) -> int:
+        """A number of its own for each operation of each layer, and some to spare for its inputs."""
+        return ((self.number + 1) * 1000 + index) * 8
+
 
 @dataclass(slots=True)
 class Walk:
@@ -106,6 +110,15 @@ class Walk:
                 return False
         return True
 
+    def settled(self, block: str) -> tuple[bool, bool]:
+        """Whether the last layer of a block that is followed changes nothing any more: forward, backward."""
+        mine = [layer for layer in self.layers if layer.block.name == block]
+        first, last = mine[0], mine[-1]
+        came, made = last.made[last.block.input], last.made[last.block.result]
+        place = len(self.layers) - 1 - first.number
+        before = self.entered[0] if place == 0 else self.left[place - 1]
+        return signature(came) == signature(made), signature(before) == signature(self.left[place])
+
     # --- forward ------------------------------------------------------------------------------
 
     def _forward(self, layer: Layer, value: Value) -> Value:
@@ -116,14 +129,18 @@ class Walk:
             ins = [self._read(layer, (index, slot)) for slot in range(len(inputs(op)))]
             for slot in needs_right(op):
                 if self._right(layer, index, inputs(op)[slot], ins[slot], True):
-                    ins[slot] = layer.read[index, slot] = fresh(ins[slot].shape, (index,))
+                    ins[slot] = layer.read[index, slot] = fresh(ins[slot].shape, (layer.name(index), slot))
+                    self._mended(layer, inputs(op)[slot], (index, slot))
             try:
                 if isinstance(op, bl.Collective):
                     out = ins[0]
                     for axis, (there, _) in self._collective(block, index):
                         out = moved_forward(out, there, axis)
                 else:
-                    out = forward(block, index, ins, self._work(block, index), self._lay(layer, index, op), self._scores(layer, op))
+                    out = forward(
+                        block, index, layer.name(index), ins, self._work(block, index), self._lay(layer, index, op),
+                        self._scores(layer, op),
+                    )  # fmt: skip
             except Misfit as misfit:
                 self._misfit(layer, index, inputs(op)[0], misfit)
                 self._take_nominal(layer, op.output)
@@ -160,7 +177,7 @@ class Walk:
         """What is wrong was told; what follows is judged as if it were right."""
         known = self.nominal[layer.block.name]
         layer.bare[tensor] = known.bare[tensor]
-        value = fresh(known.bare[tensor], (len(layer.made), 7))
+        value = fresh(known.bare[tensor], (layer.name(len(layer.made)), 6))
         layer.before[tensor] = []
         for boundary in self.plan.at(layer.block.name, tensor, None):
             layer.before[tensor].append(value.shape)
@@ -168,7 +185,7 @@ class Walk:
                 value = moved_forward(value, boundary.forward, boundary.axis)
             except Misfit:
                 continue
-        layer.made[tensor] = fresh(known.made[tensor].shape, (len(layer.made), 7))
+        layer.made[tensor] = fresh(known.made[tensor].shape, (layer.name(len(layer.made)), 7))
 
     def _read(self, layer: Layer, reader: tuple[int, int]) -> Value:
         index, slot = reader
@@ -183,7 +200,7 @@ class Walk:
                 self._misfit(layer, index, tensor, misfit, boundary)
                 known = self.nominal[layer.block.name]
                 layer.crossed[reader] = list(known.crossed[reader])
-                value = fresh(known.read[reader].shape, (index, slot, 7))
+                value = fresh(known.read[reader].shape, (layer.name(index), slot, 7))
                 break
         layer.read[reader] = value
         return value
@@ -211,6 +228,11 @@ class Walk:
             )
         return bool(wrong)
 
+    def _mended(self, layer: Layer, tensor: str, reader: tuple[int, int]) -> None:
+        """A tensor that was found wrong is told once; who reads it later finds it right."""
+        if not layer.crossed[reader]:
+            layer.made[tensor] = fresh(layer.made[tensor].shape, (layer.name(reader[0]), reader[1]))
+
     # --- backward -----------------------------------------------------------------------------
 
     def _backward(self, layer: Layer, arrives: Value) -> Value:
@@ -225,7 +247,7 @@ class Walk:
             if isinstance(op, bl.Collective):
                 gradients: Sequence[Value] = [self._collective_backward(block, index, ins[0], here)]
             else:
-                back = backward(block, index, here, ins, layer.bare[op.output], self._work(block, index))
+                back = backward(block, index, layer.name(index), here, ins, layer.bare[op.output], self._work(block, index))
                 gradients = back.ins
                 if back.weights is not None:
                     self.gradients.append(Gradient(layer.number, block.name, index, back.weights, back.own))

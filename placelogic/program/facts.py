@@ -12,6 +12,7 @@ from typing import Literal
 
 from placelogic.program.expr import Compare, Expr
 from placelogic.program.ops import Origin
+from placelogic.program.plan import Plan
 from placelogic.source import Span
 
 Kind = Literal["share", "copy", "own", "absent"]
@@ -56,15 +57,50 @@ class Path:
     through: tuple[Origin, ...]
 
 
+When = tuple[tuple[Compare, ...], ...]
+"""Alternatives on the number of layers, each a list of conditions; none at all: always."""
+
+
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """The gradient of the weights of one operation: a sum of independent parts, each with the number of times
-    that one device has it and the paths by which devices get it. `when`: on the number of layers."""
+    """An independent part of the gradients of some weights that is not as the facts say. One device has it
+    `times` times; devices get it by `paths`. `tensor` of `block`: what the operation makes whose weights they
+    are, one of them where there are several."""
 
     weights: str
     block: str
     tensor: str
-    parts: tuple[tuple[int, tuple[Path, ...]], ...]
-    when: tuple[Compare, ...]
-    nominal: bool
-    """Whether it is what the facts say."""
+    times: int
+    paths: tuple[Path, ...]
+    when: When
+
+
+Parts = tuple[tuple[int, tuple[Path, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What the forward pass has to come to at one tensor. With `axis`: something that does not lie as
+    `operation` needs it, wherever the axis has two devices or more, because of `reason`. Else `parts` have to
+    be what one device has; `nonlinear`: because what reads them is not linear."""
+
+    block: str
+    tensor: str
+    operation: str
+    origin: Origin
+    axis: str | None
+    reason: str
+    parts: Parts
+    nonlinear: bool
+    when: When
+
+
+@dataclass(frozen=True, slots=True)
+class Layering:
+    """What the operations of the layers come to. `flows`: the gradients of the weights, those that the facts
+    describe left out; `plain`: the weights that have some gradient as the facts describe it."""
+
+    plan: Plan
+    flows: tuple[Flow, ...] = ()
+    needs: tuple[Need, ...] = ()
+    plain: frozenset[str] = frozenset()
