@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from string import ascii_letters
 
 import sympy
 
@@ -71,10 +72,7 @@ def count(text: str, block: str = "layer") -> Counter[tuple[str, str, str]]:
     return Counter((one.when, one.kind, one.axis) for one in sent(program, program.layering.plan) if one.block == block)
 
 
-def same(one: sympy.Expr, other: str, **named: str) -> bool:
-    """Whether a formula is the published one. `named`: what the letters of the published one stand for."""
-    letters = {letter: sympy.sympify(meaning) for letter, meaning in named.items()}
-    published = sympy.sympify(other, rational=True).subs(
-        {sympy.Symbol(letter): value for letter, value in letters.items()}
-    )
+def same(one: sympy.Expr, other: str) -> bool:
+    """Whether a formula is the published one, in letters."""
+    published = sympy.sympify(other, {letter: sympy.Symbol(letter) for letter in ascii_letters}, rational=True)
     return sympy.simplify(one - published) == 0
