@@ -11,7 +11,7 @@ from placelogic.layers.saved import needed, region_of, routed, with_regions
 from placelogic.program import block as bl
 from placelogic.program.block import Block, Dims
 from placelogic.program.expr import Expr
-from placelogic.program.ops import Origin
+from placelogic.program.ops import Axes, Origin
 from placelogic.program.plan import Boundary, Move, Plan
 from placelogic.program.program import Program
 
@@ -23,20 +23,22 @@ what is not kept gathered."""
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """One collective over one axis. `dims`, `cut`: the message (docs/layers.md): whole along the axis, except in
-    an all-to-all, where it is what one device has. A `send` hands it from stage to stage; what the axis does
-    not cut, its devices all send."""
+    """One collective. `dims`, `cut`: the message, whole along its axes, except in an all-to-all, where it is
+    what one device has. A `send` hands it from stage to stage. `ring`: it is passed on in pieces, with the
+    same volume."""
 
     block: str
     tensor: str
     kind: Kind
-    axis: str
+    axes: Axes
     when: Pass
     dims: Dims
     cut: Mapping[str, str]
     share: Expr | None
     ring: bool
     origin: Origin
+    of: object = None
+    """What tells apart the collectives of one tensor: who reads it so, and along which dimension."""
 
 
 KINDS: dict[str, Kind] = {
@@ -59,9 +61,27 @@ def sent(program: Program, plan: Plan) -> tuple[Sent, ...]:
     found: list[Sent] = []
     for block in layers.blocks:
         shares = routed(layers, block)
-        for one in _block(program, plan, with_regions(program, block), rings):
+        for one in _together(program, _block(program, plan, with_regions(program, block), rings)):
             found.append(replace(one, share=shares.get(one.tensor)))
     return tuple(found)
+
+
+def _together(program: Program, found: Iterator[Sent]) -> Iterator[Sent]:
+    """What happens to one tensor along several axes alike is one collective over their product."""
+    groups: dict[tuple, list[Sent]] = {}
+    for one in found:
+        dim = [one.cut[axis] for axis in one.axes if axis in one.cut]
+        key = (one.block, one.tensor, one.kind, one.when, one.ring, one.origin.stated, tuple(dim), one.of)
+        groups.setdefault(key, []).append(one)
+    for (first, *rest), kind in ((same, key[2]) for key, same in groups.items()):
+        axes = tuple(axis for axis in program.mesh.axes if any(axis in one.axes for one in (first, *rest)))
+        cut = {
+            axis: dim
+            for one in (first, *rest)
+            for axis, dim in one.cut.items()
+            if kind == "all-to-all" or axis not in axes
+        }
+        yield replace(first, axes=axes, cut=cut) if rest else first
 
 
 def _block(program: Program, plan: Plan, block: Block, rings: set[str]) -> Iterator[Sent]:
@@ -71,16 +91,18 @@ def _block(program: Program, plan: Plan, block: Block, rings: set[str]) -> Itera
             continue
         ring = boundary.axis in rings and _attends(block, boundary)
         for one in _pair(plan, block, boundary.tensor, boundary.axis, boundary.forward, boundary.backward):
-            yield replace(one, ring=ring)
+            yield replace(one, ring=ring, of=(boundary.consumers, one.of))
         if _repeated(program, block, boundary, made):
             for one in _moves(plan, block, boundary.tensor, boundary.axis, boundary.forward, "again"):
-                yield replace(one, ring=ring)
+                yield replace(one, ring=ring, of=(boundary.consumers, one.of))
     for index, op in enumerate(block.operations):
         for axis, (forward, backward) in plan.moves.get((block.name, index), {}).items():
             assert isinstance(op, bl.Collective)
-            yield from _pair(plan, block, op.input, axis, forward, backward)
+            moves = list(_pair(plan, block, op.input, axis, forward, backward))
             if region_of(block, index) is not None:
-                yield from _moves(plan, block, op.input, axis, forward, "again")
+                moves += _moves(plan, block, op.input, axis, forward, "again")
+            for one in moves:
+                yield replace(one, of=(index, one.of))
     if program.stages is not None and block.repeat is not None:
         yield from _stages(program, plan, block)
 
@@ -97,7 +119,19 @@ def _moves(plan: Plan, block: Block, tensor: str, axis: str, move: Move, when: P
     cut = {a: dim for a, dim in plan.shapes.get((block.name, tensor), {}).items() if a != axis}
     if kind == "all-to-all" and move.dim is not None:
         cut[axis] = move.dim
-    yield Sent(block.name, tensor, kind, axis, when, block.tensors[tensor], cut, None, False, move.origin)
+    yield Sent(
+        block.name,
+        tensor,
+        kind,
+        (axis,),
+        when,
+        block.tensors[tensor],
+        cut,
+        None,
+        False,
+        move.origin,
+        (move.dim, move.into),
+    )
 
 
 def _repeated(program: Program, block: Block, boundary: Boundary, made: Mapping[str, int]) -> bool:
@@ -129,7 +163,7 @@ def _stages(program: Program, plan: Plan, block: Block) -> Iterator[Sent]:
             block.name,
             block.input,
             "send",
-            stages.axis,
+            (stages.axis,),
             when,
             dims,
             cut,

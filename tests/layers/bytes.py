@@ -62,14 +62,14 @@ def messages(text: str, block: str = "layer") -> Mapping[tuple[str, str, str], s
     found: dict[tuple[str, str, str], sympy.Expr] = {}
     for one in sent(program, program.layering.plan):
         if one.block == block:
-            key = (one.when, one.kind, one.axis)
+            key = (one.when, one.kind, "*".join(one.axes))
             found[key] = sympy.simplify(found.get(key, 0) + elements(program, one))
     return found
 
 
 def count(text: str, block: str = "layer") -> Counter[tuple[str, str, str]]:
     program = program_of(text)
-    return Counter((one.when, one.kind, one.axis) for one in sent(program, program.layering.plan) if one.block == block)
+    return Counter((one.when, one.kind, "*".join(one.axes)) for one in sent(program, program.layering.plan) if one.block == block)
 
 
 def same(one: sympy.Expr, other: str) -> bool:

@@ -147,3 +147,16 @@ def test_experts_get_and_give_back_what_is_routed() -> None:
     assert set(found) == {("forward", "all-to-all", "ep"), ("backward", "all-to-all", "ep")}
     for message in found.values():
         assert same(message, "2*k*s*b*h")
+
+
+def test_axes_that_do_the_same_are_one_collective() -> None:
+    text = GPT.replace("mesh t,", "mesh x, y,") + "use sequence_parallel(x*y)\n"
+    assert set(count(text)) == {(when, kind, "x*y") for when, kind in [
+        ("forward", "all-gather"), ("forward", "reduce-scatter"), ("backward", "all-gather"),
+        ("backward", "reduce-scatter"), ("again", "all-gather"),
+    ]}  # fmt: skip
+    assert {str(size) for size in messages(text).values()} == {"2*b*h*s"}
+    # Context parallelism cuts the same dimension, and stays cut where tensor parallelism gathers.
+    text = GPT + "use context_parallel(cp) * sequence_parallel(t)\n"
+    assert same(messages(text)["forward", "all-gather", "t"], "2*s*b*h/cp")
+    assert same(messages(text)["forward", "all-gather", "cp"], "2*s*b*h/t")
