@@ -21,8 +21,8 @@ from placelogic.simulate.outcome import Difference, GroupStop, Outcome, Simulati
 from placelogic.simulate.work import Work
 
 MAX_LAYERS = 4
-MAX_TURNS = 3
-MAX_DEVICES = 64
+MAX_PASSES = 128
+"""Devices times micro-batches: some seconds of work."""
 
 
 def simulate_layers(
@@ -43,7 +43,7 @@ class _Job:
         self.program, self.layers, self.plan = program, program.layers, program.layering.plan
         self.grid = Grid(program.mesh.axes, sizes)
         self.work = Work(program, self.grid, quantities, None, per_item)
-        if self.grid.count > MAX_DEVICES or self.work.microbatches > MAX_TURNS:
+        if self.grid.count * self.work.microbatches > MAX_PASSES:
             raise SimulationTooLarge(f"{self.grid.count} devices, {self.work.microbatches} micro-batches")
         self.dims = sizes_of(program, self.layers, self.plan, sizes)
         self.blocks = self._blocks()
@@ -182,7 +182,7 @@ class _Job:
         if uses is None:
             return list(range(self.grid.count))
         last = 0 if uses.vee else self.grid.size[uses.axis] - 1
-        stages = {0 for _ in range(uses.first)} | {last for _ in range(uses.last)}
+        stages = [stage for stage, used in ((0, uses.first), (last, uses.last)) if used]
         return [x for x in range(self.grid.count) if self.grid.coordinate[uses.axis][x] in stages]
 
     def _expected(self, weights: Weights, turns: Sequence[Fresh]) -> dict[object, int]:
