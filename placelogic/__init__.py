@@ -9,25 +9,31 @@ from __future__ import annotations
 TYPE_CHECKING = False  # known to type checkers under this name; `typing` itself is not free
 if TYPE_CHECKING:
     from placelogic.checking import check as check
+    from placelogic.costing import cost as cost
     from placelogic.report.diagnostic import Report as Report
 
 __version__ = "0.1.0"
-__all__ = ["Report", "__version__", "check"]
+__all__ = ["Report", "__version__", "check", "cost"]
 
 # Importing the package must stay free; what does the work is loaded when it is asked for.
-_HOMES = {"check": "placelogic.checking", "Report": "placelogic.report.diagnostic"}
+_HOMES = {
+    "check": "placelogic.checking",
+    "Report": "placelogic.report.diagnostic",
+}
 
 
 def __getattr__(name: str) -> object:
+    from importlib import import_module
+
+    if name == "cost":  # a package that can be called
+        return import_module("placelogic.cost")
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'placelogic' has no attribute {name!r}")
-    from importlib import import_module
-
     value = getattr(import_module(home), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOMES])
+    return sorted({*globals(), *_HOMES, "cost"})

@@ -69,7 +69,7 @@ def check(
     folder = None if emit_smt2 is None else os.fspath(emit_smt2)
     settings = Settings(dict(at or {}), require_stated, rlimit, timeout, recheck=recheck, emit_smt2=folder)
     path = os.fspath(source)
-    if isinstance(source, str) and _is_text(source):
+    if isinstance(source, str) and is_text(source):
         from placelogic.evidence import gather
 
         return Report(tuple(gather(lambda inner: [check_text(source, TEXT, inner)], settings)))
@@ -290,7 +290,7 @@ def _sources(path: str, reports: tuple[SpecReport, ...]) -> dict[str, str]:
     return sources
 
 
-def _is_text(source: str) -> bool:
+def is_text(source: str) -> bool:
     if "\n" in source or not source:
         return True
     return not os.path.exists(source) and not source.endswith(".place") and len(source.split()) > 1

@@ -4,6 +4,8 @@
 NAMES = (
     "check",
     "show",
+    "cost",
+    "compare",
     "fmt",
     "prove",
     "explain",

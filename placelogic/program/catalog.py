@@ -15,6 +15,7 @@ class Needs(Enum):
 
 OPTIMIZERS: dict[str, Needs] = {
     "sgd": Needs.ELEMENT,
+    "sgd_momentum": Needs.ELEMENT,
     "adam": Needs.ELEMENT,
     "adamw": Needs.ELEMENT,
     "adagrad": Needs.ELEMENT,

@@ -141,7 +141,10 @@ class _Copies:
     def move(self, publish: Publish, after: bool) -> None:
         """`after`: it comes after the last update; before it all copies are those of the step before."""
         match publish.op:
-            case Refresh() if after and not self.recomputed:
+            case Refresh() if after and self.recomputed:
+                # Nothing is kept that could be stale, and what a broadcast has overwritten is made anew.
+                self.lost = {axis: both(lost, negate(publish.when)) for axis, lost in self.lost.items()}
+            case Refresh() if after:
                 self.unrefreshed = both(self.unrefreshed, negate(publish.when))
                 if not self.hosted:
                     self._written(publish.when)

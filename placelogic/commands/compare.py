@@ -1,0 +1,44 @@
+"""The command `compare`."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from placelogic.commands.options import at_option, print_problems
+
+
+@click.command(short_help="Put the costs of two specs side by side.")
+@click.argument("first", metavar="FILE[:SPEC]")
+@click.argument("second", metavar="FILE[:SPEC]")
+@at_option
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Form of the report.")
+@click.option(
+    "--unit",
+    type=click.Choice(["layer", "group"]),
+    default="layer",
+    help="What is gathered at once: a layer with all its weights, or of one group of weights.",
+)
+@click.option("--ahead", type=click.IntRange(0, 1000), default=0, help="Units gathered before they are needed.")
+def compare(first: str, second: str, at: dict[str, int], form: str, unit: str, ahead: int) -> int:
+    """Compare memory and traffic of two specs: formulas, numbers and ratios. A file with several specs
+    is followed by the name of one. Sizes of one name are one size; --at fixes those that a spec has.
+
+    \b
+    placelogic compare zero3.place ddp.place
+    placelogic compare stages.place:zero3 stages.place:baseline --at N=8
+
+    Exit codes: 0 compared, 2 any error.
+    """
+    from placelogic.checking import failed
+    from placelogic.costing import compared
+
+    try:
+        from placelogic.cost import Options
+
+        sys.stdout.write(compared(first, second, at, Options(unit, ahead), form))  # type: ignore[arg-type]
+    except Exception as error:
+        print_problems(failed(first, "", error))
+        return 2
+    return 0

@@ -1,0 +1,75 @@
+"""The command `cost`."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from placelogic.commands.options import STDIN, STDIN_ARGUMENT, at_option, print_problems, stdin_bytes
+
+FORMS = ("text", "latex", "markdown", "json", "python", "csv")
+
+
+@click.command(short_help="Derive memory and traffic, as formulas and numbers.")
+@click.argument("file", metavar="FILE")
+@click.option("--spec", "name", metavar="NAME", help="Only the spec of this name.")
+@at_option
+@click.option(
+    "--per",
+    type=click.Choice(["rank", "stage", "group", "collective"]),
+    default="rank",
+    help="What a line is about: the worst device, each stage, each group of weights, each communication.",
+)
+@click.option("--format", "form", type=click.Choice(FORMS), default="text", help="Form of the report.")
+@click.option("--standalone", is_flag=True, help="With --format latex: a document that compiles on its own.")
+@click.option(
+    "--unit",
+    type=click.Choice(["layer", "group"]),
+    default="layer",
+    help="What is gathered at once: a layer with all its weights, or of one group of weights.",
+)
+@click.option("--ahead", type=click.IntRange(0, 1000), default=0, help="Units gathered before they are needed.")
+@click.option("--inter", metavar="AXIS,...", default="", help="Axes that cross nodes: traffic is split by it.")
+def cost(
+    file: str,
+    name: str | None,
+    at: dict[str, int],
+    per: str,
+    form: str,
+    standalone: bool,
+    unit: str,
+    ahead: int,
+    inter: str,
+) -> int:
+    """Derive what one device holds, its peak, and what it sends in a step, from the step program that is
+    proved. FILE may be - for standard input.
+
+    \b
+    placelogic cost llama.place
+    placelogic cost llama.place --at dp=64,tp=8 --per stage
+    placelogic cost llama.place --per collective --inter node
+    placelogic cost llama.place --format json | jq '.specs[].memory.peak'
+    placelogic cost llama.place --format latex --standalone > llama.tex
+
+    Exit codes: 0 derived, 2 any error.
+    """
+    from placelogic.checking import failed
+    from placelogic.syntax.read import decode, read_source
+
+    if standalone and form != "latex":
+        raise click.UsageError("--standalone goes with --format latex")
+    path, text = STDIN if file == STDIN_ARGUMENT else file, ""
+    try:
+        text = decode(stdin_bytes(), STDIN) if path == STDIN else read_source(path)
+        from placelogic.cost import Options
+        from placelogic.costing import cost_text, rendered
+
+        axes = tuple(filter(None, (axis.strip() for axis in inter.split(","))))
+        found = cost_text(text, path, name, at, Options(unit, ahead, axes))  # type: ignore[arg-type]
+        sys.stdout.write(rendered(path, found.costs, per, form, standalone))
+    except Exception as error:
+        print_problems(failed(path, text, error))
+        return 2
+    print_problems(found.problems)
+    return found.problems.exit_code

@@ -1,0 +1,125 @@
+"""Costs as plain lines: formulas, and numbers in units that say what they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+import sympy
+from sympy.printing.str import StrPrinter
+
+from placelogic.cost.tables import Row, Table, tables
+from placelogic.cost.totals import Cost
+
+DECIMAL = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
+BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+
+
+class _Printer(StrPrinter):
+    """Cases read as a sentence: `A if pp = 1 else B`."""
+
+    def _print_Piecewise(self, expr: sympy.Piecewise) -> str:
+        parts = []
+        for value, condition in expr.args:
+            text = self._print(value)
+            parts.append(text if condition == True else f"{text} if {self._print(condition)} else ")  # noqa: E712
+        return f"({''.join(parts)})"
+
+    def _print_Relational(self, expr: sympy.core.relational.Relational) -> str:
+        left, right = self._print(expr.lhs), self._print(expr.rhs)
+        return f"{left} {'=' if isinstance(expr, sympy.Eq) else expr.rel_op} {right}"
+
+    def _print_Max(self, expr: sympy.Max) -> str:
+        return f"max({', '.join(map(self._print, expr.args))})"
+
+    def _print_Min(self, expr: sympy.Min) -> str:
+        return f"min({', '.join(map(self._print, expr.args))})"
+
+    def _print_ceiling(self, expr: sympy.ceiling) -> str:
+        return f"ceil({self._print(expr.args[0])})"
+
+
+def formula(expr: sympy.Expr) -> str:
+    return _Printer().doprint(expr)
+
+
+def human(value: Fraction, unit: str) -> str:
+    """`1.875 GB (1.746 GiB)`: GB is 1e9 bytes, GiB is 2**30."""
+    if unit == "share":
+        return f"{float(100 * value):.4g} %"
+    if unit == "parameters":
+        return f"{_scaled(value, 1000, ('', ' thousand', ' million', ' billion', ' trillion'))}"
+    if value < 1000:
+        return f"{_plain(value)} B"
+    return f"{_scaled(value, 1000, DECIMAL)} ({_scaled(value, 1024, BINARY)})"
+
+
+def _scaled(value: Fraction, step: int, names: Sequence[str]) -> str:
+    power = 0
+    while value >= step and power + 1 < len(names):
+        value, power = value / step, power + 1
+    # 999.96 of a unit would print as 1000
+    if float(f"{float(value):.4g}") >= step and power + 1 < len(names):
+        value, power = value / step, power + 1
+    name = names[power]
+    return f"{_plain(value)}{'' if name.startswith(' ') or not name else ' '}{name}"
+
+
+def _plain(value: Fraction) -> str:
+    return str(value) if value.denominator == 1 and value < 10000 else f"{float(value):.4g}"
+
+
+def lines(cost: Cost, per: str = "rank") -> Iterator[str]:
+    """The report on one spec, without its name."""
+    sizes = ", ".join(f"{name} = {_size(value)}" for name, value in cost.values.items())
+    if sizes:
+        yield f"sizes: {sizes}"
+    parameters = cost.number(cost.parameters)
+    if parameters is None:
+        yield f"parameters: {formula(cost.parameters)}"
+    else:
+        yield f"parameters: {human(parameters, 'parameters')}"
+    for table in tables(cost, per):
+        yield ""
+        yield from table_lines(cost, table)
+    yield ""
+    for note in cost.notes:
+        yield f"note: {note}"
+
+
+def table_lines(cost: Cost, table: Table) -> Iterator[str]:
+    yield table.title
+    rows = [cells for row in table.rows for cells in _cells(cost, row)]
+    if any(table.columns):
+        rows.insert(0, (*table.columns, "bytes", ""))
+    yield from _aligned(rows)
+
+
+def _cells(cost: Cost, row: Row) -> Iterator[tuple[str, ...]]:
+    """One line; two where there may be only one stage."""
+    value = cost.number(row.formula)
+    if value is None and isinstance(row.formula, sympy.Piecewise):
+        *labels, last = row.labels
+        for part, condition in reversed(row.formula.args):
+            when = "" if condition == True else f", {formula(condition)}"  # noqa: E712
+            yield (*labels, f"{last}{when}", "", formula(part))
+        return
+    yield _line(row, value)
+
+
+def _line(row: Row, value: Fraction | None) -> tuple[str, ...]:
+    number = "" if value is None else human(value, row.unit)
+    text = "" if row.formula.is_number and number else formula(row.formula)
+    return (*row.labels, number, text)
+
+
+def _aligned(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
+    """Columns that are empty throughout are left out."""
+    kept = [i for i in range(len(rows[0])) if any(row[i] for row in rows)] if rows else []
+    widths = {i: max(len(row[i]) for row in rows) for i in kept}
+    for row in rows:
+        yield ("  " + "  ".join(row[i].ljust(widths[i]) for i in kept)).rstrip()
+
+
+def _size(value: Fraction) -> str:
+    return str(value)
