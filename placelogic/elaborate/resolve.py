@@ -24,7 +24,8 @@ from placelogic.syntax import ast
 VERDICT_CODES = frozenset(
     [f"GI0{n}" for n in range(1, 8)]
     + [f"SC0{n}" for n in range(1, 9)]
-    + ["FW01", "FW02", "CC01", "CC02", "CL01", "BU01"]
+    + [f"FW0{n}" for n in range(1, 9)]
+    + ["CC01", "CC02", "CL01", "BU01"]
 )
 
 
@@ -152,7 +153,7 @@ def expectations(items: Sequence[Item], weights: frozenset[str] | None, log: Log
         code, known = node.code, node.code in VERDICT_CODES
         if code is not None and not known and not (code.startswith("PL") and code[2:].isdigit()):
             log.at(item, "PL220", f"there is no finding `{code}`", node.span,
-                   closest(code, VERDICT_CODES) or "one of GI01-07, SC01-08, FW01-02, CC01-02")  # fmt: skip
+                   closest(code, VERDICT_CODES) or "one of GI01-07, SC01-08, FW01-08, CC01-02")  # fmt: skip
         elif code is not None and code.startswith("PL") != (node.verdict == "error"):
             log.at(item, "PL220", f"`{code}` does not go with `{node.verdict}`", node.span,
                    "PL codes are errors, all others belong to a verdict")  # fmt: skip

@@ -41,11 +41,11 @@ def complete(program: Program) -> Program:
         return program
     _check_order(program)
     found = nominal(program, layers)
-    plan = overridden(layers, found.plan)
+    plan, crossings = overridden(layers, found.plan)
     every = cases(layers, plan, found.walk, found.layers, arriving(program, layers.blocks[0]))
     deviating, plain = flows(program, every, found.walk)
     weights = tuple(_placed(program, layers, group, found) for group in program.weights)
-    layering = Layering(plan, deviating, needs(every, layers.blocks), plain)
+    layering = Layering(plan, crossings, deviating, needs(every, layers.blocks), plain)
     return replace(program, weights=weights, layering=layering)
 
 

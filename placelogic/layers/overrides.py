@@ -10,20 +10,29 @@ from dataclasses import replace
 
 from placelogic.problem import Problem, SpecError
 from placelogic.program.block import Block, Layers, Override
+from placelogic.program.facts import Crossing
 from placelogic.program.expr import Binary, Name, number
 from placelogic.program.plan import Boundary, Move, Plan
 
 
-def overridden(layers: Layers, plan: Plan) -> Plan:
-    """The plan with every override in it. Raises PL384."""
-    for override in layers.overrides:
+def overridden(layers: Layers, plan: Plan) -> tuple[Plan, tuple[Crossing, ...]]:
+    """The plan with every override in it, and what each of them replaced. Raises PL384."""
+    crossings: list[Crossing] = []
+    # What happens forward first: it decides what can happen backward.
+    for override in sorted(layers.overrides, key=lambda override: override.direction != "forward"):
         for axis in override.axes:
             block = next(block for block in layers.blocks if block.name == override.block)
-            plan = _put(plan, block, override, axis)
-    return plan
+            plan, forward, derived = _put(plan, block, override, axis)
+            usual = (forward if override.direction == "forward" else derived).kind
+            crossings.append(
+                Crossing(block.name, override.tensor, axis, override.direction, _DONE[forward.kind], _BY.get(usual),
+                         override.origin)
+            )  # fmt: skip
+    return plan, tuple(crossings)
 
 
-def _put(plan: Plan, block: Block, override: Override, axis: str) -> Plan:
+def _put(plan: Plan, block: Block, override: Override, axis: str) -> tuple[Plan, Move, Move]:
+    """The new plan, and the moves that stood there, forward and backward."""
     index = next((i for i, op in enumerate(block.operations) if op.output == override.tensor), None)
     written = plan.moves.get((block.name, index), {}).get(axis) if index is not None else None
     if written is not None:
@@ -44,21 +53,22 @@ def _put(plan: Plan, block: Block, override: Override, axis: str) -> Plan:
         boundary = made[0] if made else Boundary(block.name, override.tensor, None, axis, forward, forward)
         rest = tuple(b for b in plan.boundaries if b is not boundary)
         # Where a tensor is made comes before its readers, and after what is there already.
-        return replace(plan, boundaries=(*rest, _changed(boundary, override)))
+        plan = replace(plan, boundaries=(*rest, _changed(boundary, override)))
+        return plan, boundary.forward, boundary.backward
     (boundary,) = active
     boundaries = tuple(_changed(b, override) if b is boundary else b for b in plan.boundaries)
-    return replace(plan, boundaries=boundaries)
+    return replace(plan, boundaries=boundaries), boundary.forward, boundary.backward
 
 
 def _written(
     plan: Plan, block: Block, index: int, override: Override, axis: str, written: tuple[Move, Move]
-) -> Plan:
+) -> tuple[Plan, Move, Move]:
     if override.direction == "forward":
         raise _problem(override, f"what happens forward at `{override.tensor}` is written out in its block", "change it there")
     stands = Boundary(block.name, override.tensor, None, axis, *written)
     changed = _changed(stands, override)
     moves = {**plan.moves[block.name, index], axis: (changed.forward, changed.backward)}
-    return replace(plan, moves={**plan.moves, (block.name, index): moves})
+    return replace(plan, moves={**plan.moves, (block.name, index): moves}), *written
 
 
 def _changed(boundary: Boundary, override: Override) -> Boundary:
@@ -115,6 +125,17 @@ def _backward(forward: Move, derived: Move, override: Override, axis: str) -> Mo
                 return replace(derived, origin=origin, scale=scale)
     raise _misfit(override, forward, axis)
 
+
+_BY = {
+    "none": "none",
+    "sum": "sum",
+    "mean": "mean",
+    "scatter": "sum",
+    "scatter_mean": "mean",
+    "gather": "gather",
+    "slice": "slice",
+}
+"""How a person says what is derived."""
 
 _DONE = {
     "none": "nothing crosses between devices",

@@ -108,6 +108,8 @@ class AxisPlan:
                 return self._combine(index, op, come)
             case bl.CrossEntropy():
                 keep = come[0] != op.vocabulary or op.parallel
+                if come[0] == op.vocabulary and op.parallel:
+                    self.work[index] = Work(pieces=op.vocabulary)
                 self._take(index, 0, come[0] if keep else None)
                 return None if come[0] == op.vocabulary else come[0]
             case bl.Collective():

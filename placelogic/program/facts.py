@@ -96,11 +96,26 @@ class Need:
 
 
 @dataclass(frozen=True, slots=True)
+class Crossing:
+    """One override in the plan. `done`: what happens there forward, in words; `usual`: how the line would have
+    to be for what is derived (`by` a word), None where it would have to go."""
+
+    block: str
+    tensor: str
+    axis: str
+    direction: Literal["forward", "backward"]
+    done: str
+    usual: str | None
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
 class Layering:
     """What the operations of the layers come to. `flows`: the gradients of the weights, those that the facts
     describe left out; `plain`: the weights that have some gradient as the facts describe it."""
 
     plan: Plan
+    crossings: tuple[Crossing, ...] = ()
     flows: tuple[Flow, ...] = ()
     needs: tuple[Need, ...] = ()
     plain: frozenset[str] = frozenset()

@@ -38,6 +38,10 @@ MAX_TURNS = 30_000
 """Devices times micro-batches that are simulated as they are: some seconds of work at most."""
 
 
+MAX_PASSES = 128
+"""The same where the operations of layers are simulated."""
+
+
 @dataclass(frozen=True, slots=True)
 class Confirmation:
     """`wrong`: training differs from one device. `at`: the smaller mesh simulated instead, where the
@@ -47,17 +51,23 @@ class Confirmation:
     at: Mapping[str, int] | None = None
 
 
-def confirmer(program: Program, sizes: Sizes, weights: str | None) -> Callable[[Mapping[str, int]], Confirmation]:
-    """A function of a model: does this group (or, for None, anything) train differently there?
+def confirmer(
+    program: Program, sizes: Sizes, weights: str | None, layers: bool = False
+) -> Callable[[Mapping[str, int]], Confirmation]:
+    """A function of a model: does this group (or, for None, anything) train differently there? `layers`: the
+    operations of the layers are run, forward and backward, instead of gradients that come as the facts say.
 
     A mesh too large is replaced by one with at most 2 (else 3) devices along each axis, and as many
     micro-batches where they have a name: the calculus has decided the real one, and the simulation
     then shows the same step going wrong in small."""
-    from placelogic.simulate import SimulationTooLarge, simulate_any
+    from placelogic.simulate import SimulationTooLarge, simulate_any, simulate_layers
 
     def differs(program: Program, mesh: Mapping[str, int], quantities: Mapping[str, int], per_item: int) -> bool:
         try:
-            outcome = simulate_any(program, mesh, quantities, per_item, weights)
+            if layers:
+                outcome = simulate_layers(program, mesh, quantities, per_item)
+            else:
+                outcome = simulate_any(program, mesh, quantities, per_item, weights)
         except SimulationTooLarge:
             return False
         return not outcome.right if weights is None else outcome.wrong(weights)
@@ -66,7 +76,7 @@ def confirmer(program: Program, sizes: Sizes, weights: str | None) -> Callable[[
         full = complete(sizes, env)
         mesh, quantities, per_item = mesh_of(program, sizes, env), quantities_of(program, sizes, env), full[PER_ITEM]
         turns = int(sizes.microbatches.at(full))
-        if prod(mesh.values()) * turns <= MAX_TURNS:
+        if prod(mesh.values()) * turns <= (MAX_PASSES if layers else MAX_TURNS):
             return Confirmation(differs(program, mesh, quantities, per_item))
         for most in (2, 3):
             small = {axis: min(size, most) for axis, size in mesh.items()}
@@ -78,7 +88,7 @@ def confirmer(program: Program, sizes: Sizes, weights: str | None) -> Callable[[
                 lets = (replace(let, value=number(fewer[count.name])) if let.name == count.name else let
                         for let in program.lets)  # fmt: skip
                 shorter = replace(program, lets=tuple(lets))
-            elif prod(small.values()) * turns > MAX_TURNS:
+            elif prod(small.values()) * turns > (MAX_PASSES if layers else MAX_TURNS):
                 continue
             if differs(shorter, small, fewer, per_item):
                 return Confirmation(True, told)

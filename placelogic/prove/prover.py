@@ -97,11 +97,11 @@ def _decide(
     used = set(together.core)
     if together.status != "unsat" and not explain:
         return SpecReport(program.name, "refuted" if together.status == "sat" else "undecided", printed), ()
-    results: dict[tuple[Formula, str | None], Found | GaveUp | None] = {}
+    results: dict[tuple[Formula, str | None, bool], Found | GaveUp | None] = {}
     hopeless: dict[Formula, GaveUp] = {}  # asked once, not once per weight group
     if together.status != "unsat":
         for one in pending:
-            key = (one.violation, one.weights)
+            key = (one.violation, one.weights, one.through is not None)
             if key not in results:
                 results[key] = hopeless.get(one.violation) or _search(program, sizes, solver, one)
             result = results[key]
@@ -131,7 +131,7 @@ def _decide(
         obligations=counts,
         findings=tuple(told),
     )
-    return report, tuple(_question(one, results.get((one.violation, one.weights))) for one in obligations)
+    return report, tuple(_question(one, results.get((one.violation, one.weights, one.through is not None))) for one in obligations)
 
 
 def _question(one: Obligation, result: Found | GaveUp | None) -> Question:
@@ -145,7 +145,8 @@ def _search(program: Program, sizes: Sizes, solver: Solver, one: Obligation) -> 
         return smallest(solver, sizes, one.violation, lambda env: Confirmation(True))
     # A wrong norm of one group may show on another: clipping is one event.
     weights = None if one.code == "GI07" else one.weights
-    return smallest(solver, sizes, one.violation, confirmer(program, sizes, weights))
+    layers = one.need is not None or one.through is not None
+    return smallest(solver, sizes, one.violation, confirmer(program, sizes, weights, layers))
 
 
 # --- reports that are no decision -----------------------------------------------------------

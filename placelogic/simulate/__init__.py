@@ -7,6 +7,7 @@ training, in exact arithmetic (docs/semantics.md).
 
 from __future__ import annotations
 
+from placelogic.simulate.layers.run import simulate_layers
 from placelogic.simulate.outcome import Difference, Outcome, SimulationTooLarge, Stop
 from placelogic.simulate.run import coefficients, simulate, simulate_any
 from placelogic.simulate.work import Item
@@ -20,4 +21,5 @@ __all__ = [
     "coefficients",
     "simulate",
     "simulate_any",
+    "simulate_layers",
 ]
