@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from placelogic.program.facts import Flow
 from placelogic.program.program import Program, Scale, ScaleLoss, Step, Weights, flat
+from placelogic.prove.divide import division_obligations
 from placelogic.prove.gradient import clip_obligations, gradient_obligations, update_count
 from placelogic.prove.layers import about_values, flows_of, is_plain, need_obligations, through
 from placelogic.prove.obligations import Obligation
@@ -39,6 +40,7 @@ def collect(program: Program, sizes: Sizes) -> Collected:
     for weights in program.weights:
         out += start_obligations(program, weights, sizes)
         out += random_obligations(program, weights, facts[weights.name], sizes)
+    out += division_obligations(program, sizes)
     out += need_obligations(program, sizes)
     flowing: dict[str, list[tuple[Flow | None, Trace]]] = {}
     for step in program.steps:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from placelogic.problem import Problem, SpecError
 from placelogic.program.program import Program
 from placelogic.prove.arithmetic import check_arithmetic
 from placelogic.prove.collect import Collected, collect
-from placelogic.prove.confirm import Confirmation, complete, confirmer
+from placelogic.prove.confirm import Confirmation, complete, confirmer, dealer
+from placelogic.prove.divide import settle
 from placelogic.prove.findings import arrange, finding
 from placelogic.prove.formula import FALSE, TRUE, Formula, either
 from placelogic.prove.notes import notes
@@ -82,6 +83,7 @@ def _decision(program: Program, options: Options) -> Decision:
     basis = Basis(premises, (*basis.questions, *asked))
     if doubtful is not None:
         return Decision(_gave_up(program, printed, doubtful), basis)
+    collected = replace(collected, obligations=settle(collected.obligations, solver))
     report, asked = _decide(program, sizes, solver, collected, printed, options.explain)
     return Decision(report, Basis(premises, (*basis.questions, *asked)))
 
@@ -145,6 +147,8 @@ def _search(program: Program, sizes: Sizes, solver: Solver, one: Obligation) -> 
         return smallest(solver, sizes, one.violation, lambda env: Confirmation(True))
     # A wrong norm of one group may show on another: clipping is one event.
     weights = None if one.code == "GI07" else one.weights
+    if one.code == "FW07":
+        return smallest(solver, sizes, one.violation, dealer(program, sizes, one.axes))
     layers = one.need is not None or one.through is not None
     return smallest(solver, sizes, one.violation, confirmer(program, sizes, weights, layers))
 
