@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from placelogic.elaborate.boundaries import find_block, read_exchanges, read_overrides
 from placelogic.elaborate.log import Item, Log
 from placelogic.elaborate.shapes import BlockReader
 from placelogic.elaborate.sizes import Sizes
 from placelogic.elaborate.targets import Groups, select
 from placelogic.problem import closest
-from placelogic.program.block import Block, CrossEntropy, Layers, Override, Region
+from placelogic.program.block import Block, CrossEntropy, Layers, Region
 from placelogic.program.expr import Expr, number
+from placelogic.program.program import Split
 from placelogic.source import Span
 from placelogic.syntax import ast
 
@@ -19,7 +21,9 @@ MAX_OPERATIONS = 500
 """In all blocks together: more than any layer needs."""
 
 
-def read_layers(items: Sequence[Item], sizes: Sizes, groups: Groups, log: Log) -> Layers | None:
+def read_layers(
+    items: Sequence[Item], splits: tuple[Split, ...], sizes: Sizes, groups: Groups, log: Log
+) -> Layers | None:
     """All blocks of a spec, in written order; None in a spec that says nothing about operations."""
     dims = _dims(items, sizes, log)
     blocks: dict[str, tuple[Block, Item]] = {}
@@ -45,13 +49,14 @@ def read_layers(items: Sequence[Item], sizes: Sizes, groups: Groups, log: Log) -
     for block, item in blocks.values():
         _check_regions(block, item, log)
     read = tuple(block for block, _ in blocks.values())
-    overrides = _overrides(items, read, sizes, groups, log)
+    overrides = read_overrides(items, read, sizes, groups, log)
+    attention = read_exchanges(items, read, splits, sizes, log)
     if not select(items, ast.BlockStmt):
         for item in select(items, ast.DimsStmt)[:1]:
-            log.at(item, "PL366", "dimensions are declared, and there is no block whose tensors have any",
+            log.at(item, "PL376", "dimensions are declared, and there is no block whose tensors have any",
                    item.statement.span, "write the operations of a layer: `block layer repeat L { ... }`")  # fmt: skip
         return Layers({}, (), overrides) if overrides else None
-    return Layers(dims, read, overrides)
+    return Layers(dims, read, overrides, attention)
 
 
 def _dims(items: Sequence[Item], sizes: Sizes, log: Log) -> dict[str, Expr]:
@@ -79,7 +84,7 @@ def _block(
     first, *rest = node.lines
     inputs = [line for line in node.lines if isinstance(line, ast.InputLine)]
     if len(inputs) != 1 or inputs[0] is not first:
-        log.at(item, "PL363", f"block `{node.name}` must say once, in its first line, what it reads",
+        log.at(item, "PL373", f"block `{node.name}` must say once, in its first line, what it reads",
                (inputs[-1] if len(inputs) > 1 else node).span, "begin it with `input x(batch, sequence, hidden)`")  # fmt: skip
         return None
     repeat = None if node.repeat is None else sizes.expr(node.repeat, item, node.span)
@@ -100,13 +105,13 @@ def _block(
     if len(log.problems) > before:
         return None
     if not reader.operations:
-        log.at(item, "PL363", f"block `{node.name}` does nothing with what it reads", node.span, "leave it out")
+        log.at(item, "PL373", f"block `{node.name}` does nothing with what it reads", node.span, "leave it out")
         return None
     result = reader.operations[-1].output
     unused = [name for name in reader.tensors if name not in reader.used and name != result]
     if unused:
         span = next((op.origin.span for op in reader.operations if op.output == unused[0]), item.at(inputs[0].span))
-        log.add("PL364", f"nothing uses `{unused[0]}`: a block leaves what its last line makes, `{result}`", span,
+        log.add("PL374", f"nothing uses `{unused[0]}`: a block leaves what its last line makes, `{result}`", span,
                 "use it, or leave it out")  # fmt: skip
     return Block(
         node.name, repeat, inputs[0].name, result, reader.tensors, tuple(reader.operations), tuple(regions),
@@ -122,16 +127,16 @@ def _chain(blocks: dict[str, tuple[Block, Item]], log: Log) -> None:
         arrives, leaves = block.tensors[block.input], block.tensors[block.result]
         if before is not None and before.tensors[before.result] != arrives:
             shape = f"{before.result}({', '.join(before.tensors[before.result])})"
-            log.at(item, "PL365", f"block `{block.name}` reads {block.input}({', '.join(arrives)}), and block "
+            log.at(item, "PL375", f"block `{block.name}` reads {block.input}({', '.join(arrives)}), and block "
                    f"`{before.name}` before it leaves {shape}", item.statement.span,
                    "blocks follow each other in written order")  # fmt: skip
         if block.repeat not in (None, number(1)) and arrives != leaves:
-            log.at(item, "PL365", f"block `{block.name}` is repeated, and leaves ({', '.join(leaves)}) where it reads "
+            log.at(item, "PL375", f"block `{block.name}` is repeated, and leaves ({', '.join(leaves)}) where it reads "
                    f"({', '.join(arrives)})", item.statement.span, "a layer leaves what it reads")  # fmt: skip
         for position, op in enumerate(block.operations):
             last = block.name == names[-1] and position == len(block.operations) - 1
             if isinstance(op, CrossEntropy) and not (last and block.repeat in (None, number(1))):
-                log.add("PL365", "the loss stands at the very end: in the last line of the last block, which is not "
+                log.add("PL375", "the loss stands at the very end: in the last line of the last block, which is not "
                         "repeated", op.origin.span, "move it there")  # fmt: skip
         before = block
 
@@ -142,7 +147,7 @@ def _chain(blocks: dict[str, tuple[Block, Item]], log: Log) -> None:
 def _checkpoint(item: Item, blocks: dict[str, tuple[Block, Item]], log: Log) -> None:
     node = item.statement
     assert isinstance(node, ast.CheckpointStmt)
-    found = _find_block(node.block, item, node.span, [block for block, _ in blocks.values()], log)
+    found = find_block(node.block, item, node.span, [block for block, _ in blocks.values()], log)
     if found is None:
         return
     outputs = [op.output for op in found.operations]
@@ -155,7 +160,7 @@ def _checkpoint(item: Item, blocks: dict[str, tuple[Block, Item]], log: Log) -> 
                 return
         ends = (outputs.index(node.first), outputs.index(node.last or node.first))
         if ends[0] > ends[1]:
-            log.at(item, "PL367", f"`{node.last}` is made before `{node.first}`", node.span, "turn them round")
+            log.at(item, "PL377", f"`{node.last}` is made before `{node.first}`", node.span, "turn them round")
             return
     region = Region(*ends, item.origin(node.span))
     blocks[found.name] = (replace(found, regions=(*found.regions, region)), blocks[found.name][1])
@@ -165,86 +170,5 @@ def _check_regions(block: Block, item: Item, log: Log) -> None:
     ordered = sorted(block.regions, key=lambda region: region.first)
     for left, right in zip(ordered, ordered[1:]):
         if right.first <= left.last:
-            log.add("PL367", f"two checkpoints of block `{block.name}` share operations", right.origin.span,
+            log.add("PL377", f"two checkpoints of block `{block.name}` share operations", right.origin.span,
                     "recompute each operation in one region")  # fmt: skip
-
-
-def _find_block(name: str, item: Item, span: Span, blocks: Sequence[Block], log: Log) -> Block | None:
-    found = next((block for block in blocks if block.name == name), None)
-    if found is None:
-        names = [block.name for block in blocks]
-        log.at(item, "PL225", f"there is no block `{name}`", span,
-               closest(name, names) or (f"blocks: {', '.join(names)}" if names else "write one: `block layer { ... }`"))  # fmt: skip
-    return found
-
-
-# --- overrides --------------------------------------------------------------------------------
-
-
-def _overrides(
-    items: Sequence[Item], blocks: tuple[Block, ...], sizes: Sizes, groups: Groups, log: Log
-) -> tuple[Override, ...]:
-    result: list[Override] = []
-    seen: dict[tuple[str, str | None, str, str], int] = {}
-    for item in select(items, ast.OverrideStmt):
-        node = item.statement
-        assert isinstance(node, ast.OverrideStmt)
-        place = _named(item, node, blocks, groups, log)
-        axes = sizes.axes(node.axes, item)
-        scale = None if node.scale is None else sizes.expr(node.scale, item, node.span)
-        if place is None:
-            continue
-        for axis in axes:
-            key = (node.direction, place.block, node.tensor, axis)
-            line = seen.setdefault(key, item.at(node.span).line)
-            if len(result) and any(_same(known, key) for known in result):
-                log.at(item, "PL322", f"what happens {node.direction} to `{node.tensor}` over {axis} is stated in line "
-                       f"{line} already", node.span, "say it once")  # fmt: skip
-        result.append(Override(node.direction, place.block, node.tensor, axes, node.by, scale, item.origin(node.span)))
-    return tuple(result)
-
-
-def _same(override: Override, key: tuple[str, str | None, str, str]) -> bool:
-    direction, block, tensor, axis = key
-    return (override.direction, override.block, override.tensor) == (direction, block, tensor) and axis in override.axes
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Where an override applies; no block where it names weights."""
-
-    block: str | None
-
-
-def _named(
-    item: Item, node: ast.OverrideStmt, blocks: tuple[Block, ...], groups: Groups, log: Log
-) -> _Place | None:
-    if not blocks:
-        if node.block is not None:
-            _find_block(node.block, item, node.span, blocks, log)
-        elif node.direction == "forward":
-            log.at(item, "PL368", "what happens forward can only be said of the tensors of a block", node.span,
-                   "write the operations of a layer: `block layer repeat L { ... }`")  # fmt: skip
-        elif node.tensor not in groups.names:
-            log.at(item, "PL202", f"there are no weights `{node.tensor}`", node.span, closest(node.tensor, groups.names))
-        else:
-            return _Place(None)
-        return None
-    if node.block is not None:
-        found = _find_block(node.block, item, node.span, blocks, log)
-        if found is None:
-            return None
-        having = [found] if node.tensor in found.tensors else []
-    else:
-        having = [block for block in blocks if node.tensor in block.tensors]
-    if len(having) == 1:
-        return _Place(having[0].name)
-    if having:
-        names = " and ".join(f"`{block.name}`" for block in having)
-        log.at(item, "PL368", f"there is a tensor `{node.tensor}` in {names}", node.span,
-               f"say which: `{node.tensor} of {having[0].name}`")  # fmt: skip
-    else:
-        known = [name for block in blocks if node.block in (None, block.name) for name in block.tensors]
-        log.at(item, "PL223", f"there is no tensor `{node.tensor}`", node.span,
-               closest(node.tensor, known) or f"tensors: {', '.join(dict.fromkeys(known))}")  # fmt: skip
-    return None

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from placelogic.elaborate import lines, placements, steps
+from placelogic.elaborate.count import count_weights
 from placelogic.elaborate.declare import read_sizes
 from placelogic.elaborate.layers import read_layers
 from placelogic.elaborate.log import Item, Log
@@ -39,6 +40,9 @@ def resolve(name: str, items: Sequence[Item], span: Span, fixed: Mapping[str, in
     groups = read_weights(items, sizes, stages, work.splits, log)
     if not groups.members and not select(items, ast.WeightsStmt):
         log.add("PL306", f"spec `{name}` has no weights", span, "declare some: `weights model { size P }`")
+    layers = read_layers(items, work.splits, sizes, groups, log)
+    if layers is not None and not log.problems:
+        groups = count_weights(groups, layers, sizes, log)
     for item in items:
         if isinstance(item.statement, ast.BudgetStmt | ast.ClaimStmt):
             word = "budgets" if isinstance(item.statement, ast.BudgetStmt) else "claims"
@@ -83,7 +87,7 @@ def resolve(name: str, items: Sequence[Item], span: Span, fixed: Mapping[str, in
         conflicts=tuple(conflicts),
         expectations=expectations(items, groups.names, log),
         span=span,
-        layers=read_layers(items, sizes, groups, log),
+        layers=layers,
     )
     return program, stated
 

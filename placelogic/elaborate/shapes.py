@@ -13,7 +13,7 @@ from placelogic.problem import closest
 from placelogic.program import block as bl
 from placelogic.program.block import Dims
 from placelogic.program.catalog import FUNCTIONS, LINEAR_FUNCTIONS
-from placelogic.program.expr import Expr, number
+from placelogic.program.expr import Expr
 from placelogic.source import Span
 from placelogic.syntax import ast
 
@@ -104,14 +104,20 @@ class BlockReader:
                 made = bl.Elementwise(output, x, function, linear, saves, function == "dropout", by, origin)  # type: ignore[arg-type]
                 return made, self.tensors[x]
             case ast.AddTensorsOp(inputs):
-                return (bl.Add(output, inputs, origin), self.tensors[inputs[0]]) if self._alike(inputs, node.span) else None
+                return (
+                    (bl.Add(output, inputs, origin), self.tensors[inputs[0]])
+                    if self._alike(inputs, node.span)
+                    else None
+                )
             case ast.MultiplyOp(inputs):
                 alike = self._alike(inputs, node.span)
                 return (bl.Multiply(output, inputs, origin), self.tensors[inputs[0]]) if alike else None
             case ast.AttentionOp():
                 return self._attention(output, node)
             case ast.RouterOp(x, weights, contracted, experts, top):
-                if not self._weights(weights, ("router",), "routes by", node.span) or not self.known((experts,), node.span):
+                if not self._weights(weights, ("router",), "routes by", node.span) or not self.known(
+                    (experts,), node.span
+                ):
                     return None
                 dims = self._replaced(x, contracted, (experts,), node.span)
                 self.routers.add(output)
@@ -136,19 +142,16 @@ class BlockReader:
 
     def _attention(self, output: str, node: ast.AttentionOp) -> tuple[bl.Operation, Dims] | None:
         query, key, value = (self.tensors[name] for name in (node.query, node.key, node.value))
-        if min(map(len, (query, key, value))) < 3:
-            self.problem("PL360", "attention needs a sequence, heads and the size of a head, the last three dimensions "
-                         "of its inputs", node.span, "make them with `linear ... to heads, head`")  # fmt: skip
+        if any(len(dims) < 3 or dims[-3] != "sequence" for dims in (query, key, value)):
+            self.problem("PL370", "the last dimensions of what attention reads are `sequence`, the heads, and the size "
+                         "of a head", node.span, "make it with `linear ... to heads, head`")  # fmt: skip
             return None
-        fits = (
-            key[:-2] == query[:-2]
-            and value[:-2] == query[:-2]
-            and value[-2] == key[-2]
-            and key[-1] == query[-1]
-        )
+        fits = key[:-2] == query[:-2] and value[:-2] == query[:-2] and value[-2] == key[-2] and key[-1] == query[-1]
         if not fits:
-            shapes = "; ".join(f"{name}({', '.join(self.tensors[name])})" for name in (node.query, node.key, node.value))
-            self.problem("PL360", f"these do not fit for attention: {shapes}", node.span,
+            shapes = "; ".join(
+                f"{name}({', '.join(self.tensors[name])})" for name in (node.query, node.key, node.value)
+            )
+            self.problem("PL370", f"these do not fit for attention: {shapes}", node.span,
                          "query and key have heads of one size, key and value as many of them")  # fmt: skip
             return None
         words = node.words
@@ -160,7 +163,9 @@ class BlockReader:
 
     def _routed(self, output: str, combine: bool, x: str, router: str, span: Span) -> tuple[bl.Operation, Dims] | None:
         if router not in self.routers:
-            self.problem("PL361", f"`{router}` is made by no router", span, "write `r = router x with ... top 2` before")
+            self.problem(
+                "PL371", f"`{router}` is made by no router", span, "write `r = router x with ... top 2` before"
+            )
             return None
         origin = self.item.origin(span)
         experts = next(op.experts for op in self.operations if isinstance(op, bl.Router) and op.output == router)
@@ -174,7 +179,7 @@ class BlockReader:
         experts = {op.experts for op in self.operations if isinstance(op, bl.Router)}
         if self.tensors[x][0] in experts:
             return True
-        self.problem("PL361", f"`{x}` does not lie with experts", span, "dispatch it first: `t = dispatch x by r`")
+        self.problem("PL371", f"`{x}` does not lie with experts", span, "dispatch it first: `t = dispatch x by r`")
         return False
 
     # --- what fits ---
@@ -187,15 +192,15 @@ class BlockReader:
             return False
         if group.kind not in kinds:
             wanted = " or ".join(f"`kind {kind}`" for kind in kinds)
-            self.problem("PL362", f"this operation {does} `{name}`, which is of kind {group.kind}", span,
+            self.problem("PL372", f"this operation {does} `{name}`, which is of kind {group.kind}", span,
                          f"declare the weights with {wanted}")  # fmt: skip
         return group.kind in kinds
 
     def _has(self, x: str, dims: Sequence[str], span: Span) -> bool:
         missing = [dim for dim in dims if dim not in self.tensors[x]]
         if missing and self.known(missing, span):
-            self.problem("PL360", f"`{x}` has no dimension `{missing[0]}`: it is ({', '.join(self.tensors[x])})", span,
-                         closest(missing[0], self.tensors[x]))  # fmt: skip
+            self.problem("PL370", f"`{x}` has no dimension `{missing[0]}`: it is ({', '.join(self.tensors[x])})", span,
+                         closest(missing[0], self.tensors[x]) or "name a dimension that it has")  # fmt: skip
         return not missing
 
     def _alike(self, inputs: Sequence[str], span: Span) -> bool:
@@ -203,7 +208,7 @@ class BlockReader:
         for other in inputs[1:]:
             if self.tensors[other] != self.tensors[first]:
                 shapes = " and ".join(f"{name}({', '.join(self.tensors[name])})" for name in (first, other))
-                self.problem("PL360", f"these have different dimensions: {shapes}", span, "bring them to the same")
+                self.problem("PL370", f"these have different dimensions: {shapes}", span, "bring them to the same")
                 return False
         return True
 
@@ -214,7 +219,7 @@ class BlockReader:
         dims = self.tensors[x]
         start = dims.index(contracted[0])
         if dims[start : start + len(contracted)] != contracted:
-            self.problem("PL360", f"`{x}` is ({', '.join(dims)}), where {', '.join(contracted)} do not stand together in "
+            self.problem("PL370", f"`{x}` is ({', '.join(dims)}), where {', '.join(contracted)} do not stand together in "
                          "this order", span, "contract neighbouring dimensions")  # fmt: skip
             return None
         return dims[:start] + produced + dims[start + len(contracted) :]
@@ -222,7 +227,7 @@ class BlockReader:
     def _unique(self, name: str, dims: Dims, span: Span) -> None:
         twice = next((dim for dim in dims if dims.count(dim) > 1), None)
         if twice is not None:
-            self.problem("PL360", f"`{name}` would have the dimension `{twice}` twice", span,
+            self.problem("PL370", f"`{name}` would have the dimension `{twice}` twice", span,
                          "declare a second dimension of the same size")  # fmt: skip
 
 
@@ -236,7 +241,3 @@ def _inputs(node: ast.Operator) -> tuple[str, ...]:
             return x, router
         case _:
             return (node.input,)
-
-
-def once(repeat: Expr | None) -> bool:
-    return repeat is None or repeat == number(1)

@@ -18,6 +18,8 @@ def layer_statements(layers: bl.Layers) -> Iterator[ast.Statement]:
         yield ast.DimsStmt(sizes, NOWHERE)
     for block in layers.blocks:
         yield _block(block)
+    for way in layers.attention:
+        yield ast.AttentionStmt(refs((way.axis,)), way.by, NOWHERE)
     for o in layers.overrides:
         yield ast.OverrideStmt(o.direction, o.tensor, o.block, refs(o.axes), o.by, o.scale, NOWHERE)
 

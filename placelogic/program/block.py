@@ -253,6 +253,16 @@ class Override:
 
 
 @dataclass(frozen=True, slots=True)
+class Exchange:
+    """How attention works along an atom that splits the sequence: keys and values are gathered, or go round in
+    a `ring` (the same values, in pieces), or an `all_to_all` trades the pieces of the sequence for heads."""
+
+    axis: str
+    by: Literal["gather", "ring", "all_to_all"]
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
 class Layers:
     """All blocks of a spec, the sizes of their dimensions, and what a person says they do. `bytes` of one
     element of an activation come from `precision` (compute)."""
@@ -260,3 +270,5 @@ class Layers:
     sizes: Mapping[str, Expr]
     blocks: tuple[Block, ...]
     overrides: tuple[Override, ...]
+    attention: tuple[Exchange, ...] = ()
+    """Atoms that nothing is said about gather keys and values."""

@@ -730,6 +730,15 @@ class OverrideStmt:
     span: Span
 
 
+@dataclass(frozen=True, slots=True)
+class AttentionStmt:
+    """`attention over cp by ring`: how devices with pieces of each sequence get at the keys and values."""
+
+    axes: tuple[AxisRef, ...]
+    by: Literal["gather", "ring", "all_to_all"]
+    span: Span
+
+
 # --- specs, claims, expectations ------------------------------------------------------------
 
 
@@ -795,6 +804,7 @@ Statement = (
     | BlockStmt
     | CheckpointStmt
     | OverrideStmt
+    | AttentionStmt
     | SpecDef
     | BudgetStmt
     | ClaimStmt

@@ -180,6 +180,8 @@ def _line(stmt: ast.Statement) -> str:
             of = f" of {block}" if block else ""
             scaled = "" if scale is None else f" scale {show(scale)}"
             return f"{direction} {tensor}{of} over {axes_text(axes)} by {by}{scaled}"
+        case ast.AttentionStmt(axes, by):
+            return f"attention over {axes_text(axes)} by {by}"
         case ast.BudgetStmt(amount, unit):
             return f"budget {show(amount)} {unit}"
         case ast.ClaimStmt(condition):

@@ -10,12 +10,12 @@ from placelogic.syntax.parse import parse
 
 WEIGHTS = """
 let h, V, L
-weights embed { size V*h, kind embedding }
-weights attn { size 4*h*h*L, layers L, dims in out }
-weights mlp { size 4*h*h*L, layers L, dims in out }
-weights norm { size h*L, kind vector, layers L }
-weights final_norm { size h, kind vector }
-weights head { size V*h, kind embedding }
+weights embed { kind embedding }
+weights attn { layers L, dims in out }
+weights mlp { layers L, dims in out }
+weights norm { kind vector, layers L }
+weights final_norm { kind vector }
+weights head { kind embedding }
 dims batch, sequence, hidden = h, heads, kv_heads, head, ffn, vocab = V
 """
 
