@@ -111,5 +111,8 @@ def _combine(arrived: Value, ins: Sequence[Value], work: Mapping[str, Work], nam
         if where.pieces is not None:
             to_made = tie(to_made, axis, made.shape)
             to_scores = share(to_scores, axis, scores.shape)
+    for axis in made.shape:
+        if axis not in scores.shape and not (axis in work and work[axis].pieces is not None):
+            to_scores = share(to_scores, axis, scores.shape)  # adds up over its pieces of what experts make
     return Back((to_made, to_scores))
 

@@ -7,10 +7,10 @@ number of layers matters: one, two, three, and more, where only what does not de
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 
-from placelogic.layers.values import Shape
+from placelogic.layers.values import Value
 from placelogic.layers.walk import Layer, Walk
 from placelogic.program.block import Block, Layers
 from placelogic.program.expr import Compare, Num, number
@@ -22,21 +22,20 @@ FOLLOWED = 3
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """`when`: on the number of layers. `unknown`: numbers of layers (in the chain) whose gradients depend on
-    layers that are not followed. `unseen`: whether the values at the end depend on such layers."""
+    """`when`: on the number of layers. `unknown`: for layers (by number in the chain) whose gradients depend on
+    layers that are not followed, what one such layer makes of a gradient. `unseen`: the same for values, where
+    what is left at the end depends on them."""
 
     walk: Walk
     when: tuple[Compare, ...]
-    unknown: frozenset[int] = frozenset()
-    unseen: bool = False
+    unknown: Mapping[int, Value] = field(default_factory=dict)
+    unseen: tuple[Value, ...] = ()
 
 
-def cases(
-    layers: Layers, plan: Plan, nominal: Walk, known: Mapping[str, Layer], arrives: Shape
-) -> tuple[Case, ...]:
+def cases(layers: Layers, plan: Plan, nominal: Walk, known: Mapping[str, Layer]) -> tuple[Case, ...]:
     """Every case that can be told apart."""
     repeated = [block for block in layers.blocks if block.repeat is not None and block.repeat != number(1)]
-    walk = nominal if plan == nominal.plan else _walked(plan, layers.blocks, known, arrives)
+    walk = nominal if plan == nominal.plan else _walked(plan, layers.blocks, known, nominal)
     moving = [block for block in repeated if not walk.stands_still(block.name)]
     if not moving:
         return (Case(walk, ()),)
@@ -44,7 +43,7 @@ def cases(
     for counts in product(*(_counts(block) for block in moving)):
         times = {block.name: count for block, (count, _) in zip(moving, counts)}
         chain = [block for block in layers.blocks for _ in range(min(times.get(block.name, 1), FOLLOWED))]
-        walk = _walked(plan, chain, known, arrives)
+        walk = _walked(plan, chain, known, nominal)
         when = tuple(
             Compare(op, block.repeat, number(min(count, FOLLOWED + 1)))
             for block, (count, op) in zip(moving, counts)
@@ -54,9 +53,9 @@ def cases(
     return tuple(found)
 
 
-def _walked(plan: Plan, chain: Sequence[Block], known: Mapping[str, Layer], arrives: Shape) -> Walk:
-    walk = Walk(plan, chain, known)
-    walk.run(arrives)
+def _walked(plan: Plan, chain: Sequence[Block], known: Mapping[str, Layer], nominal: Walk) -> Walk:
+    walk = Walk(plan, chain, nominal.axes, known)
+    walk.run(nominal.arrives)
     return walk
 
 
@@ -68,17 +67,21 @@ def _counts(block: Block) -> tuple[tuple[int, str], ...]:
     return (*((count, "==") for count in range(1, FOLLOWED + 1)), (FOLLOWED + 1, ">="))
 
 
-def _unknown(walk: Walk, moving: Sequence[Block], times: Mapping[str, int]) -> tuple[frozenset[int], bool]:
+def _unknown(
+    walk: Walk, moving: Sequence[Block], times: Mapping[str, int]
+) -> tuple[dict[int, Value], tuple[Value, ...]]:
     """With more layers than are followed, the last ones are right as they are; what comes before a block
     that still changes from layer to layer is not known. Forward it is the other way round."""
-    found: set[int] = set()
-    unseen = False
+    found: dict[int, Value] = {}
+    unseen: list[Value] = []
     for block in moving:
         if times[block.name] <= FOLLOWED:
             continue
         forward, backward = walk.settled(block.name)
-        unseen = unseen or not forward
+        left, came = walk.after_one(block.name)
+        if not forward:
+            unseen.append(left)
         if not backward:
             first = next(layer.number for layer in walk.layers if layer.block.name == block.name)
-            found |= {layer.number for layer in walk.layers if layer.number < first}
-    return frozenset(found), unseen
+            found.update({layer.number: came for layer in walk.layers if layer.number < first})
+    return found, tuple(unseen)

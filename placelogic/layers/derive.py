@@ -43,7 +43,7 @@ def complete(program: Program) -> Program:
     _check_order(program)
     found = nominal(program, layers)
     plan, crossings = overridden(layers, found.plan)
-    every = cases(layers, plan, found.walk, found.layers, arriving(program, layers.blocks[0]))
+    every = cases(layers, plan, found.walk, found.layers)
     deviating, plain = flows(program, every, found.walk)
     weights = tuple(_placed(program, layers, group, found) for group in program.weights)
     layering = Layering(plan, crossings, deviating, needs(every, layers.blocks), plain, dealt(program, plan))
@@ -56,7 +56,7 @@ def nominal(program: Program, layers: Layers) -> Nominal:
     for axis in program.mesh.axes:
         plans.append(plan_axis(program, layers.blocks, axis, stream(program, layers.blocks, axis)))
     plan = _joined(layers.blocks, plans)
-    walk = Walk(plan, layers.blocks)
+    walk = Walk(plan, layers.blocks, program.mesh.axes)
     walk.run(arriving(program, layers.blocks[0]))
     return Nominal(plan, walk)
 
@@ -73,8 +73,11 @@ def _joined(blocks: tuple[Block, ...], plans: list[tuple[AxisPlan, ...]]) -> Pla
     work: dict[tuple[str, int], dict[str, Work]] = {}
     moves: dict[tuple[str, int], dict[str, tuple[Move, Move]]] = {}
     for position, block in enumerate(blocks):
-        for plan in (each[position] for each in plans):
-            boundaries += plan.boundaries
+        mine = [each[position] for each in plans]
+        # Pieces of one dimension over several axes are put together from the inside, and cut from the outside.
+        boundaries += [b for plan in reversed(mine) for b in plan.boundaries if b.forward.kind == "gather"]
+        boundaries += [b for plan in mine for b in plan.boundaries if b.forward.kind != "gather"]
+        for plan in mine:
             for tensor, lay in plan.lay.items():
                 if lay is not None:
                     shapes.setdefault((block.name, tensor), {})[plan.axis] = lay

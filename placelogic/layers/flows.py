@@ -34,8 +34,10 @@ def flows(program: Program, every: Sequence[Case], nominal: Walk) -> tuple[tuple
                 if len(paths) == times and all(map(_is_plain, paths)):
                     plain.add(weights)
                     continue
-                key = (weights, times, repr(paths))
-                found.setdefault(key, Flow(weights, gradient.block, op.output, times, paths, ()))
+                beyond = case.unknown.get(gradient.layer)
+                parts = None if beyond is None else _parts(tuple(beyond.parts.values()))
+                key = (weights, times, repr(paths), repr(parts))
+                found.setdefault(key, Flow(weights, gradient.block, op.output, times, paths, (), parts))
                 _note(cases, key, case.when)
     used = {flow.weights for flow in found.values()} | plain
     plain |= {weights.name for weights in program.weights if weights.name not in used}
@@ -89,12 +91,12 @@ def needs(every: Sequence[Case], blocks: Sequence[Block]) -> tuple[Need, ...]:
                      need.nonlinear, ()),
             )  # fmt: skip
             _note(cases, key, case.when)
-        if case.unseen:
+        for value in case.unseen:
             last = blocks[-1]
-            origin = last.operations[-1].origin
-            need = Need(last.name, last.result, "the loss", origin, None, "", ((1, (UNKNOWN,)),), False, ())
-            found.setdefault("unseen", need)
-            _note(cases, "unseen", case.when)
+            parts = _parts(tuple(value.parts.values()))
+            need = Need(last.name, last.result, "the loss", last.operations[-1].origin, None, "", parts, False, (), True)
+            found.setdefault(repr(parts), need)
+            _note(cases, repr(parts), case.when)
     return tuple(replace(need, when=_when(cases[key], every)) for key, need in found.items())
 
 

@@ -127,6 +127,8 @@ def _linear(block: Block, op: bl.Linear, name: int, value: Value, work: Mapping[
         cut, dim = where.weights, value.shape.get(axis)
         if cut is None:
             continue
+        if cut == experts and dim == cut:
+            _outermost(value, axis, work)
         if cut == experts or cut in op.contracted:
             if dim != cut:
                 raise Misfit(axis, f"multiplies by its part of {cut} over {axis}, and gets {_lies(dim)}")
@@ -139,6 +141,16 @@ def _linear(block: Block, op: bl.Linear, name: int, value: Value, work: Mapping[
             shape[axis] = cut
             out = each(out, _cut_share(axis), shape)
     return replace(out, shape=shape)
+
+
+def _outermost(value: Value, axis: str, work: Mapping[str, Work]) -> None:
+    """Pieces of whole weights are taken out of what shards of them leave, not the other way round."""
+    dim = value.shape[axis]
+    for other, cut in value.shape.items():
+        if other == axis:
+            return
+        if cut == dim and not (other in work and work[other].weights == dim):
+            raise Misfit(axis, f"meets pieces of {dim} that are cut over {other} first")
 
 
 def _cut_share(axis: str):  # type: ignore[no-untyped-def]
@@ -156,7 +168,9 @@ def _bias(block: Block, op: bl.Bias, name: int, value: Value, work: Mapping[str,
         dim = value.shape.get(axis)
         if where.weights is not None and dim is None:
             pieces.add(axis)
-        elif where.weights is not None and dim != where.weights:
+        elif where.weights is not None and dim == where.weights:
+            _outermost(value, axis, work)
+        elif where.weights is not None:
             raise Misfit(axis, f"adds its part of {where.weights} over {axis}, and gets {_lies(dim)}")
     term = Term(scale_of(op.scale), frozenset(pieces))
     parts: dict[Key, Part] = {**value.parts, frozenset([(name,)]): Part(1, (term,))}
@@ -229,13 +243,18 @@ def _combine(block: Block, op: bl.Combine, name: int, ins: Sequence[Value], work
         if axis in pieces:
             if m != work[axis].pieces or s is not None:
                 raise Misfit(axis, f"adds up its own experts over {axis}, and gets {_lies(m)} and scores of {_lies(s)}")
-        elif m != s or m == block.tensors[op.input][0]:
+        elif m != s and not (s is None and m in _rest(block, op)) or m == block.tensors[op.input][0]:
             raise Misfit(axis, f"gets {_lies(m)} and scores of {_lies(s)} over {axis}")
     shape = {axis: dim for axis, dim in made.shape.items() if axis not in pieces}
     out = replace(multiplied(made, replace(scores, shape=made.shape), name), shape=shape)
     for axis in pieces:
         out = share(out, axis, shape)
     return out
+
+
+def _rest(block: Block, op: bl.Combine) -> set[str]:
+    """The dimensions of what experts make that scores do not have."""
+    return set(block.tensors[op.input][1:]) - set(block.tensors[op.router])
 
 
 def _vocabulary(op: bl.CrossEntropy, value: Value, nominal: Sequence[Shape] | None) -> None:

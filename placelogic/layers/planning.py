@@ -225,12 +225,15 @@ class AxisPlan:
             self._take(index, 0, made)
             self._take(index, 1, None, partial=True)
             return SHARE
-        if made == experts:
-            made = scores
-        if made != scores and made in self.block.tensors[op.router]:
+        tokens = self.block.tensors[op.router]
+        rest = made is not None and made != experts and made not in tokens
+        if rest and scores is None:
+            self._take(index, 0, made)
+            self._take(index, 1, None, partial=True)
+            return made
+        if made in tokens and scores is None:
             scores = made
-        elif made != scores and scores is not None:
-            made = scores
+        made = scores
         self._take(index, 0, made)
         self._take(index, 1, scores)
         return made

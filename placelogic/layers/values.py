@@ -120,6 +120,19 @@ def without(shape: Shape, axis: str) -> dict[str, str]:
     return {a: dim for a, dim in shape.items() if a != axis}
 
 
+def after(shape: Shape, move: Move, axis: str) -> Shape:
+    """How a tensor lies after a move that it fits."""
+    match move.kind:
+        case "gather":
+            return without(shape, axis)
+        case "slice" | "scatter" | "scatter_mean" | "pad":
+            return {**shape, axis: move.dim or ""}
+        case "exchange":
+            return {**shape, axis: move.into or ""}
+        case _:
+            return shape
+
+
 class Misfit(Exception):
     """A move or an operation gets something other than it can work with along `axis`."""
 
@@ -151,6 +164,8 @@ def moved_forward(value: Value, move: Move, axis: str) -> Value:
         case "gather":
             if dim != move.dim:
                 raise Misfit(axis, f"puts together pieces of {move.dim} over {axis}, and gets {_lies(dim)}")
+            if [a for a, cut in shape.items() if cut == dim][-1] != axis:
+                raise Misfit(axis, f"puts together pieces of {dim} over {axis}, which others cut again")
             del shape[axis]
             change = _same
         case "slice" | "pad":

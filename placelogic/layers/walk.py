@@ -14,14 +14,17 @@ from placelogic.layers.values import (
     Shape,
     Value,
     added,
+    after,
     fresh,
     moved_backward,
     moved_forward,
     signature,
+    without,
 )
+from placelogic.problem import Problem, SpecError
 from placelogic.program import block as bl
 from placelogic.program.block import Block
-from placelogic.program.ops import Origin
+from placelogic.program.ops import Axes, Origin
 from placelogic.program.plan import Boundary, Move, Plan, Work
 
 
@@ -71,19 +74,22 @@ class Layer:
 
 @dataclass(slots=True)
 class Walk:
-    """`chain`: the blocks, repeated ones as often as they are followed. `nominal`: the layers of the walk
+    """`chain`: the blocks, repeated ones as often as they are followed. `axes`: of the mesh. `nominal`: the layers of the walk
     through the plan without overrides, by block: how things lie there."""
 
     plan: Plan
     chain: Sequence[Block]
+    axes: Axes
     nominal: Mapping[str, Layer] = field(default_factory=dict)
     layers: list[Layer] = field(default_factory=list)
     needs: list[Need] = field(default_factory=list)
     gradients: list[Gradient] = field(default_factory=list)
     entered: list[Value] = field(default_factory=list)
     left: list[Value] = field(default_factory=list)
+    arrives: Shape = field(default_factory=dict)
 
     def run(self, arrives: Shape) -> None:
+        self.arrives = arrives
         value = fresh(arrives)
         for number, block in enumerate(self.chain):
             value = self._forward(Layer(block, number), value)
@@ -109,6 +115,11 @@ class Walk:
             if signature(before) != signature(after):
                 return False
         return True
+
+    def after_one(self, block: str) -> tuple[Value, Value]:
+        """What one layer of a block leaves of what enters it: forward the first, backward the last."""
+        mine = [layer for layer in self.layers if layer.block.name == block]
+        return mine[0].made[mine[0].block.result], self.left[len(self.layers) - 1 - mine[-1].number]
 
     def settled(self, block: str) -> tuple[bool, bool]:
         """Whether the last layer of a block that is followed changes nothing any more: forward, backward."""
@@ -172,20 +183,41 @@ class Walk:
                 self._misfit(layer, index, tensor, misfit, boundary)
                 return self._take_nominal(layer, tensor)
         layer.made[tensor] = value
+        self._ordered(layer, index, tensor, value.shape)
+
+    def _ordered(self, layer: Layer, index: int | None, tensor: str, shape: Shape) -> None:
+        """Pieces over several axes nest as the mesh lists them, as shards of weights do. Raises PL386."""
+        cut: dict[str, list[str]] = {}
+        for axis, dim in shape.items():
+            if axis not in self.arrives:
+                cut.setdefault(dim, []).append(axis)
+        for dim, axes in cut.items():
+            if axes != sorted(axes, key=self.axes.index):
+                op = layer.block.operations[index] if index is not None else None
+                raise SpecError(
+                    Problem(
+                        "PL386",
+                        f"`{tensor}` is cut on {dim} over {axes[0]} first and then over {', '.join(axes[1:])}, and weights "
+                        "the other way round",
+                        op.origin.span if op is not None else layer.block.span,
+                        "list these axes in `mesh` in the order in which they cut, or use one of them only",
+                    )
+                )
 
     def _take_nominal(self, layer: Layer, tensor: str) -> None:
         """What is wrong was told; what follows is judged as if it were right."""
-        known = self.nominal[layer.block.name]
-        layer.bare[tensor] = known.bare[tensor]
-        value = fresh(known.bare[tensor], (layer.name(len(layer.made)), 6))
+        known = self.nominal.get(layer.block.name)
+        settled = known.made[tensor].shape if known is not None else self._planned(layer, tensor)
+        layer.bare[tensor] = shape = known.bare[tensor] if known is not None else settled
         layer.before[tensor] = []
         for boundary in self.plan.at(layer.block.name, tensor, None):
-            layer.before[tensor].append(value.shape)
-            try:
-                value = moved_forward(value, boundary.forward, boundary.axis)
-            except Misfit:
-                continue
-        layer.made[tensor] = fresh(known.made[tensor].shape, (layer.name(len(layer.made)), 7))
+            layer.before[tensor].append(shape)
+            shape = after(shape, boundary.forward, boundary.axis)
+        layer.made[tensor] = fresh(settled, (layer.name(len(layer.made)), 7))
+
+    def _planned(self, layer: Layer, tensor: str) -> Shape:
+        lay = self.plan.shapes.get((layer.block.name, tensor), {})
+        return {axis: dim for axis, dim in lay.items() if dim in layer.block.tensors[tensor]}
 
     def _read(self, layer: Layer, reader: tuple[int, int]) -> Value:
         index, slot = reader
@@ -198,11 +230,14 @@ class Walk:
                 value = moved_forward(value, boundary.forward, boundary.axis)
             except Misfit as misfit:
                 self._misfit(layer, index, tensor, misfit, boundary)
-                known = self.nominal[layer.block.name]
-                layer.crossed[reader] = list(known.crossed[reader])
-                value = fresh(known.read[reader].shape, (layer.name(index), slot, 7))
-                break
+                known = self.nominal.get(layer.block.name)
+                if known is not None:
+                    layer.crossed[reader] = list(known.crossed[reader])
+                    value = fresh(known.read[reader].shape, (layer.name(index), slot, 7))
+                    break
+                value = fresh(after(value.shape, boundary.forward, boundary.axis), (layer.name(index), slot, 7))
         layer.read[reader] = value
+        self._ordered(layer, index, tensor, value.shape)
         return value
 
     def _misfit(
@@ -256,7 +291,7 @@ class Walk:
                 reader = (index, slot)
                 chain = list(zip(self.plan.at(block.name, tensor, reader), layer.crossed[reader]))
                 for boundary, shape in reversed(chain):
-                    gradient = moved_backward(gradient, boundary.backward, boundary.axis, _merged(gradient, boundary, shape))
+                    gradient = moved_backward(gradient, boundary.backward, boundary.axis, _like(gradient.shape, boundary.axis, shape))
                 waiting.setdefault(tensor, []).append(gradient)
         found = self._made_backward(layer, block.input, waiting.get(block.input, []))
         return found if found is not None else Value(layer.bare[block.input])
@@ -272,7 +307,7 @@ class Walk:
             except Misfit:
                 break
         for (axis, (_, back)), shape in reversed(list(zip(moves, shapes))):
-            arrived = moved_backward(arrived, back, axis, {**arrived.shape, **_only(shape, axis)} if axis in shape else _less(arrived.shape, axis))
+            arrived = moved_backward(arrived, back, axis, _like(arrived.shape, axis, shape))
         return replace(arrived, shape=read.shape)
 
     def _made_backward(self, layer: Layer, tensor: str, arrived: list[Value]) -> Value | None:
@@ -281,22 +316,13 @@ class Walk:
         value = added([replace(one, shape=layer.made[tensor].shape) for one in arrived])
         chain = list(zip(self.plan.at(layer.block.name, tensor, None), layer.before[tensor]))
         for boundary, shape in reversed(chain):
-            value = moved_backward(value, boundary.backward, boundary.axis, _merged(value, boundary, shape))
+            value = moved_backward(value, boundary.backward, boundary.axis, _like(value.shape, boundary.axis, shape))
         return value
 
 
-def _merged(value: Value, boundary: Boundary, before: Shape) -> Shape:
-    """The shape upstream of a boundary: it differs along the boundary's axis only."""
-    axis = boundary.axis
-    return {**value.shape, axis: before[axis]} if axis in before else _less(value.shape, axis)
-
-
-def _only(shape: Shape, axis: str) -> dict[str, str]:
-    return {axis: shape[axis]}
-
-
-def _less(shape: Shape, axis: str) -> dict[str, str]:
-    return {a: dim for a, dim in shape.items() if a != axis}
+def _like(shape: Shape, axis: str, before: Shape) -> Shape:
+    """The shape upstream of a move: it differs along the axis of the move only."""
+    return {**shape, axis: before[axis]} if axis in before else without(shape, axis)
 
 
 def _has_loss(block: Block) -> bool:

@@ -57,6 +57,9 @@ class Path:
     through: tuple[Origin, ...]
 
 
+Parts = tuple[tuple[int, tuple[Path, ...]], ...]
+"""Independent parts, each with the number of times that one device has it."""
+
 When = tuple[tuple[Compare, ...], ...]
 """Alternatives on the number of layers, each a list of conditions; none at all: always."""
 
@@ -73,9 +76,9 @@ class Flow:
     times: int
     paths: tuple[Path, ...]
     when: When
-
-
-Parts = tuple[tuple[int, tuple[Path, ...]], ...]
+    beyond: Parts | None = None
+    """Not followed, because there are too many layers: what one layer makes of a gradient that is right. Where
+    that is right, so is the gradient after any number of layers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +96,8 @@ class Need:
     parts: Parts
     nonlinear: bool
     when: When
+    beyond: bool = False
+    """Not followed, because there are too many layers: `parts` are what one layer makes of what is right."""
 
 
 @dataclass(frozen=True, slots=True)

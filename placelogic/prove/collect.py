@@ -62,7 +62,7 @@ def collect(program: Program, sizes: Sizes) -> Collected:
         out += obligations
         for flow, trace in others:
             assert flow is not None
-            out += through(flow, usual, _of_step(program, weights, step, trace, sizes), sizes)
+            out += through(program.mesh.axes, flow, usual, _of_step(program, weights, step, trace, sizes), sizes)
     out += skip_obligations(program, traces, sizes)
     return Collected(tuple(out), traces)
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from placelogic.program.facts import Flow, Need, Path, When
+from placelogic.program.facts import Flow, Parts, Path, When
 from placelogic.program.program import Program
 from placelogic.prove.formula import TRUE, Formula, at_least, both, either
 from placelogic.prove.gradient import sum_differs
@@ -29,7 +29,7 @@ def need_obligations(program: Program, sizes: Sizes) -> Iterator[Obligation]:
             code="FW05" if need.axis is not None else "FW",
             weights=None,
             axes=axes,
-            violation=both(when, at_least(sizes.size(need.axis), 2) if need.axis is not None else _wrong(program, need, sizes)),
+            violation=both(when, at_least(sizes.size(need.axis), 2) if need.axis is not None else _wrong(program.mesh.axes, need.parts, sizes)),
             span=need.origin.span,
             stated=need.origin.stated,
             message="",
@@ -39,12 +39,11 @@ def need_obligations(program: Program, sizes: Sizes) -> Iterator[Obligation]:
         )
 
 
-def _wrong(program: Program, need: Need, sizes: Sizes) -> Formula:
-    axes = program.mesh.axes
+def _wrong(axes: tuple[str, ...], parts: Parts, sizes: Sizes) -> Formula:
     return either(
         *(
             sum_differs(axes, sizes, tuple(term_of(axes, path, sizes) for path in paths), sizes.size, times)
-            for times, paths in need.parts
+            for times, paths in parts
         )
     )
 
@@ -78,9 +77,12 @@ def about_values(one: Obligation) -> bool:
     return one.values is not None or one.code == "SC01"
 
 
-def through(flow: Flow, usual: Trace, obligations: Iterable[Obligation], sizes: Sizes) -> Iterator[Obligation]:
+def through(
+    axes: tuple[str, ...], flow: Flow, usual: Trace, obligations: Iterable[Obligation], sizes: Sizes
+) -> Iterator[Obligation]:
     """The obligations about values, for a gradient that comes by these paths."""
     when = _when(flow.when, sizes)
+    beyond = TRUE if flow.beyond is None else _wrong(axes, flow.beyond, sizes)
     updates = [read.terms for read in usual.reads if read.what == "update"]
     for path in flow.paths:
         sizes.need_divisors(path.scale)
@@ -89,7 +91,7 @@ def through(flow: Flow, usual: Trace, obligations: Iterable[Obligation], sizes: 
             yield replace(
                 one,
                 name=f"{one.name}, by {flow.tensor} of {flow.block}",
-                violation=both(when, one.violation),
+                violation=both(when, one.violation, beyond),
                 stated=True,
                 through=Through(flow, updates[0] if updates else {}),
             )

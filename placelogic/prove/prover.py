@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from placelogic.problem import Problem, SpecError
 from placelogic.program.program import Program
@@ -21,6 +22,9 @@ from placelogic.prove.sizes import Sizes, sizes_of
 from placelogic.prove.smallest import Found, GaveUp, smallest
 from placelogic.prove.solver import RLIMIT, TIMEOUT_S, Limits, Named, Solver, Status
 from placelogic.report.diagnostic import Finding, Obligations, SpecReport
+
+if TYPE_CHECKING:
+    from placelogic.simulate.outcome import Outcome
 
 ADDITIVE = "each loss term is a sum over work items"
 
@@ -101,11 +105,12 @@ def _decide(
         return SpecReport(program.name, "refuted" if together.status == "sat" else "undecided", printed), ()
     results: dict[tuple[Formula, str | None, bool], Found | GaveUp | None] = {}
     hopeless: dict[Formula, GaveUp] = {}  # asked once, not once per weight group
+    simulated: dict[object, Outcome] = {}  # what layers came to on one mesh decides about all weights
     if together.status != "unsat":
         for one in pending:
             key = (one.violation, one.weights, one.through is not None)
             if key not in results:
-                results[key] = hopeless.get(one.violation) or _search(program, sizes, solver, one)
+                results[key] = hopeless.get(one.violation) or _search(program, sizes, solver, one, simulated)
             result = results[key]
             if isinstance(result, GaveUp):
                 hopeless[one.violation] = result
@@ -142,14 +147,16 @@ def _question(one: Obligation, result: Found | GaveUp | None) -> Question:
     return Question("obligation", one.name, one.violation, status, one.code, one.weights)
 
 
-def _search(program: Program, sizes: Sizes, solver: Solver, one: Obligation) -> Found | GaveUp | None:
+def _search(
+    program: Program, sizes: Sizes, solver: Solver, one: Obligation, simulated: dict[object, Outcome]
+) -> Found | GaveUp | None:
     if one.warning:  # tells of a habit, not of wrong training: nothing to simulate
         return smallest(solver, sizes, one.violation, lambda env: Confirmation(True))
     # A wrong norm of one group may show on another: clipping is one event.
     weights = None if one.code == "GI07" else one.weights
     if one.code == "FW07":
         return smallest(solver, sizes, one.violation, dealer(program, sizes, one.axes))
-    layers = one.need is not None or one.through is not None
+    layers = simulated if one.need is not None or one.through is not None else None
     return smallest(solver, sizes, one.violation, confirmer(program, sizes, weights, layers))
 
 

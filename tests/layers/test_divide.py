@@ -40,7 +40,7 @@ def broken(text: str, **at: int) -> set[str]:
         ("mesh tp\nuse tensor_parallel(tp)", set()),
         ("mesh tp\nassume tp == 16\nuse tensor_parallel(tp)", {"kv_heads"}),
         ("mesh 3 <= tp <= 4\nuse tensor_parallel(tp)", set()),
-        ("mesh 5 <= tp <= 7\nuse tensor_parallel(tp)", {"heads", "kv_heads"}),
+        ("mesh 5 <= tp <= 7\nuse tensor_parallel(tp)", {"heads", "kv_heads", "ffn"}),
         ("mesh dp = 4\ndims batch = 6\nuse zero1(dp)", {"batch"}),
         ("mesh dp = 4\ndims batch = 2*dp\nuse zero1(dp)", set()),
         ("mesh cp = 4\ndims sequence = 8\nuse context_parallel(cp)", set()),

@@ -20,10 +20,10 @@ def test_tensor_parallelism_adds_up_after_each_pair_of_matrices() -> None:
 def test_sequence_parallelism_cuts_what_is_between() -> None:
     assert boundaries(gpt("mesh tp\nuse sequence_parallel(tp)"), "tp") == [
         "embedding.e: scatter sequence / gather sequence",
-        "decoder.p: scatter sequence / gather sequence",
-        "decoder.z: scatter sequence / gather sequence",
         "decoder.n: gather sequence / scatter sequence",
         "decoder.m: gather sequence / scatter sequence",
+        "decoder.p: scatter sequence / gather sequence",
+        "decoder.z: scatter sequence / gather sequence",
         "last.n: gather sequence / scatter sequence",
     ]
 

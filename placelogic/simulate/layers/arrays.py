@@ -77,6 +77,8 @@ def joined(arrays: Sequence[Array], dim: str) -> Array:
     if any(len(a) != len(b) for one in others for a, b in zip(one, others[0])):
         raise GroupStop("pieces of different sizes are put together")
     labels = list(first.labels)
+    if len({label for array in arrays for label in array.labels[axis]}) < sum(len(a.labels[axis]) for a in arrays):
+        raise GroupStop(f"pieces of {dim} that are put together overlap")
     labels[axis] = tuple(label for array in arrays for label in array.labels[axis])
     inner = prod(map(len, first.labels[axis + 1 :]))
     outer = prod(map(len, first.labels[:axis]))

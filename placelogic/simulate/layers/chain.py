@@ -36,7 +36,7 @@ class Layer:
 @dataclass(slots=True)
 class Chain:
     """`number`: the residue of an expression over sizes. `weights`: as above. `gradients`: (layer, operation) ->
-    one mapping per device."""
+    one mapping per device. `alone`: one device, which does what the model says."""
 
     grid: Grid
     plan: Plan
@@ -44,6 +44,7 @@ class Chain:
     sizes: Mapping[str, int]
     number: Callable[[Expr], int]
     weights: WeightsOf
+    alone: bool = False
     layers: list[Layer] = field(default_factory=list)
     gradients: dict[tuple[int, int], list[Gradients]] = field(default_factory=dict)
 
@@ -162,7 +163,9 @@ class Chain:
                 cut.setdefault(dim, []).append(axis)
         mine = {dim: self._piece(dim, axes, x) for dim, axes in cut.items()}
         dims = weights_dims(layer.block, op)
-        factor = getattr(op, "scale", None) or getattr(op, "factor", None)
+        factor = op.factor if isinstance(op, bl.Elementwise) else None
+        if isinstance(op, bl.Bias) and not self.alone:
+            factor = op.scale
         return Local(
             op,
             mine,

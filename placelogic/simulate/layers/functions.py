@@ -44,7 +44,7 @@ class Local:
 
 
 def linear(local: Local, op: bl.Linear | bl.Router, x: Array, produced: tuple[str, ...]) -> Array:
-    """Raises GroupStop where the contracted places are not those of the weights."""
+    """Raises GroupStop where the contracted places are not those of the weights, or the experts others."""
     start = x.dims.index(op.contracted[0])
     inner = [local.places(dim) for dim in op.contracted]
     if list(x.labels[start : start + len(inner)]) != inner:
@@ -66,7 +66,7 @@ def linear(local: Local, op: bl.Linear | bl.Router, x: Array, produced: tuple[st
 
 
 def _experts(local: Local, op: bl.Linear | bl.Router, x: Array) -> None:
-    if getattr(op, "grouped", False) and x.labels[0] != local.places(x.dims[0]):
+    if getattr(op, "grouped", False) and set(x.labels[0]) - set(local.places(x.dims[0])):
         raise GroupStop("experts meet tokens of other experts")
 
 
@@ -75,11 +75,13 @@ def linear_back(
 ) -> tuple[Array, Gradients]:
     start = x.dims.index(op.contracted[0])
     inner = list(product(*(local.places(dim) for dim in op.contracted)))
-    count, many = len(produced), len(op.contracted)
+    count = len(produced)
     known = x.lookup()
     grouped = bool(getattr(op, "grouped", False))
     back = dict.fromkeys(known, 0)
-    weights: dict[Element, int] = {}
+    experts = [local.places(x.dims[0])] if grouped else []
+    held = product(*experts, *(local.places(dim) for dim in (*op.contracted, *produced)))
+    weights: dict[Element, int] = dict.fromkeys(held, 0)
     for place, value in zip(arrived.places(), arrived.data):
         before, made, after = place[:start], place[start : start + count], place[start + count :]
         expert = place[:1] if grouped else ()
@@ -87,10 +89,9 @@ def linear_back(
             at = (*before, *row, *after)
             element = (*expert, *row, *made)
             back[at] += value * local.weights(element)
-            weights[element] = weights.get(element, 0) + value * known[at]
+            weights[element] += value * known[at]
     names = (*((x.dims[0],) if grouped else ()), *op.contracted, *produced)
     gradients: Gradients = {tuple(zip(names, element)): v % PRIME for element, v in weights.items()}
-    assert many
     return Array(x.dims, x.labels, [v % PRIME for v in back.values()]), gradients
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from placelogic.program import block as bl
 from placelogic.simulate.arithmetic import PRIME, mix
 from placelogic.simulate.layers.arrays import Array, filled
-from placelogic.simulate.layers.functions import Element, Gradients, Local, linear, linear_back, rows_of
+from placelogic.simulate.layers.functions import Element, Gradients, Local, linear, linear_back, rows_of, size_of
 from placelogic.simulate.outcome import GroupStop
 
 
@@ -158,7 +158,7 @@ def combine(x: Array, scores: Array, dim: str) -> Array:
     """The sum over the experts that are here, each times its score."""
     chosen = scores.lookup()
     place = scores.dims.index(dim)
-    tokens = Array(x.dims[1:], x.labels[1:], [0] * (len(x.data) // max(1, len(x.labels[0]))))
+    tokens = Array(x.dims[1:], x.labels[1:], [0] * size_of(x.labels[1:]))
     made = dict.fromkeys(tokens.places(), 0)
     for at, value in zip(x.places(), x.data):
         made[at[1:]] += value * chosen[_scored(scores, place, at[0], at[1:], tokens)]

@@ -47,6 +47,7 @@ class _Job:
             raise SimulationTooLarge(f"{self.grid.count} devices, {self.work.microbatches} micro-batches")
         self.dims = sizes_of(program, self.layers, self.plan, sizes)
         self.blocks = self._blocks()
+        self._known: dict[object, dict[Element, int]] = {}
 
     def _blocks(self) -> list[Block]:
         found = []
@@ -89,7 +90,7 @@ class _Job:
 
     def _single(self, turn: int) -> tuple[Array, Fresh]:
         grid = Grid(("one",), {"one": 1})
-        chain = Chain(grid, Plan(), self.blocks, self.dims, self._number, self._weights)
+        chain = Chain(grid, Plan(), self.blocks, self.dims, self._number, self._weights, alone=True)
         (left,) = chain.forward([self._tokens(turn, {})])
         chain.backward([filled(left.dims, left.labels, lambda place: _seed(place) * self.work.single_weight(0))])
         return left, self._named(chain, 1)
@@ -143,9 +144,13 @@ class _Job:
         group = [weights.name for weights in self.program.weights].index(name)
         at = (0, 0) if self._tied(name) else (layer, index)
         names = [number for _, number in sorted((dim, i) for i, dim in enumerate(dims))]
+        known = self._known.setdefault((name, *at, dims), {})
 
         def value(element: Element) -> int:
-            return mix(11, group, *at, *(element[i] for i in names))
+            found = known.get(element)
+            if found is None:
+                found = known[element] = mix(11, group, *at, *(element[i] for i in names))
+            return found
 
         return value
 
