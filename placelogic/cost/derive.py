@@ -28,7 +28,10 @@ def derive(program: Program, options: Options = Options()) -> Cost:
         sizes=sizes,
         places=places,
         held=held,
-        transients=tuple(memory.transients(program, sizes, places, options)),
+        transients=(
+            *memory.transients(program, sizes, places, options),
+            *layers.recomputed(program, sizes, places, options),
+        ),
         collectives=tuple(_merged(moved)),
         parameters=total(size_of(weights, sizes) for weights in program.weights),
         bubble=bubble(program, sizes),
@@ -57,6 +60,5 @@ def _notes(program: Program) -> Iterator[str]:
         yield f"no precision of params is stated for {', '.join(silent)}: {UNSTATED} is assumed"
     if any(w.optimizer.name in QUANTISED and not w.frozen for w in program.weights):
         yield "the scales of 8-bit moments (a number for each block) are not counted"
-    if not layers.has_layers(program):
-        yield layers.NOT_DERIVED
+    yield from layers.notes(program)
     yield "not counted: scalars that are reduced, workspace of kernels and of the communication library, fragmentation"

@@ -13,6 +13,10 @@ from placelogic.cost.symbols import Sizes, at, exact, largest, symbol, total
 from placelogic.program.ops import Axes
 
 
+GATHERED = ("gathered params", "kept params")
+"""What using params that are gathered takes, by the semantics of S*."""
+
+
 @dataclass(frozen=True, slots=True)
 class Memory:
     """Bytes on the worst device. Each is a sympy expression in the sizes."""
@@ -168,7 +172,7 @@ class Cost:
         def size(t: Transient) -> sympy.Expr:
             return t.padded_bytes if padded else t.bytes
 
-        mine = [t for t in self.transients if t.place == place and (gradients or t.kind != "whole gradient")]
+        mine = [t for t in self.transients if t.place == place and (gradients or t.kind in GATHERED)]
         kept = total(size(t) for t in mine if t.unit is None)
         units = dict.fromkeys(t.unit for t in mine if t.unit is not None)
         return kept + largest([total(size(t) for t in mine if t.unit == unit) for unit in units])

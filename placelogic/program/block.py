@@ -40,12 +40,16 @@ class Linear:
 @dataclass(frozen=True, slots=True)
 class Bias:
     """`output = input + b`, b a vector over `over` in the group `weights`. Linear, but not without an offset:
-    on shares of a sum it is added once for each share."""
+    on shares of a sum it is added once for each share.
+
+    `scale`: what an implementation multiplies its vector by, forward (and so the vector's gradient backward);
+    one device adds the vector as it is. Learned positions are a bias over `sequence` and more."""
 
     output: str
     input: str
     weights: str
     over: Dims
+    scale: Expr | None
     origin: Origin
 
 
@@ -77,7 +81,8 @@ class Norm:
 @dataclass(frozen=True, slots=True)
 class Elementwise:
     """One value in, one out, at each place. `linear`: f(a + b) = f(a) + f(b), a scale. `function` is its name
-    for people (gelu, silu, ...); `saves`: "input", "output", "mask" (dropout) or "nothing" for its backward."""
+    for people (gelu, silu, ...); `saves`: "input", "output", "mask" (dropout) or "nothing" for its backward.
+    `factor`: of the function `scale` only, which belongs to the model: one device multiplies by it too."""
 
     output: str
     input: str
@@ -85,6 +90,7 @@ class Elementwise:
     linear: bool
     saves: Literal["input", "output", "mask", "nothing"]
     random: bool
+    factor: Expr | None
     origin: Origin
 
 
@@ -107,7 +113,9 @@ class Multiply:
 @dataclass(frozen=True, slots=True)
 class Attention:
     """Softmax attention of `query` over `key` and `value`: mixes along `sequence`, independent along batch and
-    heads. Query has `heads`, key and value `kv_heads` (equal names: no grouping). `fused`: saves its inputs,
+    heads. The last dimensions of all three are sequence, heads and the size of a head, in this order. Query
+    has `heads`, key and value `kv_heads` (equal names: no grouping). `positions`: rotary or the like, at the
+    places in the whole sequence. `fused`: saves its inputs,
     output and row statistics; else also the two sequence x sequence matrices, with dropout one mask more."""
 
     output: str
@@ -245,6 +253,16 @@ class Override:
 
 
 @dataclass(frozen=True, slots=True)
+class Exchange:
+    """How attention works along an atom that splits the sequence: keys and values are gathered, or go round in
+    a `ring` (the same values, in pieces), or an `all_to_all` trades the pieces of the sequence for heads."""
+
+    axis: str
+    by: Literal["gather", "ring", "all_to_all"]
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
 class Layers:
     """All blocks of a spec, the sizes of their dimensions, and what a person says they do. `bytes` of one
     element of an activation come from `precision` (compute)."""
@@ -252,3 +270,5 @@ class Layers:
     sizes: Mapping[str, Expr]
     blocks: tuple[Block, ...]
     overrides: tuple[Override, ...]
+    attention: tuple[Exchange, ...] = ()
+    """Atoms that nothing is said about gather keys and values."""

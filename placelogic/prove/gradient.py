@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from placelogic.program.program import GlobalNorm, Program, Step, Weights
 from placelogic.prove.formula import FALSE, TRUE, Formula, at_least, both, differs, either, negate, test
@@ -13,11 +13,20 @@ from placelogic.prove.values import TURN, Read, Term, Trace, members, unseen, wi
 from placelogic.source import Span
 
 
-def coefficient_differs(program: Program, weights: Weights, sizes: Sizes, terms: tuple[Term, ...]) -> Formula:
+def coefficient_differs(
+    program: Program, weights: Weights, sizes: Sizes, terms: tuple[Term, ...], times: int = 1
+) -> Formula:
     """Some device, some work item: the terms do not add up to the single-device coefficient.
 
     Coordinates: `x.a` of the device, `w.a` of the item, `m.` its micro-batch."""
-    axes = program.mesh.axes
+    return sum_differs(program.mesh.axes, sizes, terms, lambda axis: members(weights, sizes, axis), times)
+
+
+def sum_differs(
+    axes: tuple[str, ...], sizes: Sizes, terms: tuple[Term, ...], members: Callable[[str], Ratio], times: int = 1
+) -> Formula:
+    """The terms do not add up to `times` on some device, for some share. `members`: devices along an axis.
+    A second coordinate `v.a` stands for the piece of a share, where shares are cut without adding up."""
     ruined: list[Formula] = []
     cases: list[tuple[Formula, Ratio]] = []
     ranges: list[Formula] = []
@@ -27,14 +36,21 @@ def coefficient_differs(program: Program, weights: Weights, sizes: Sizes, terms:
         for axis, kind in zip(axes, term.kinds):
             if kind.mixed:
                 ruined.append(both(term.when, kind.ruined))
-            size = members(weights, sizes, axis)
-            if size == ONE or kind.value == "copy":
+            size = members(axis)
+            if size == ONE or (kind.value == "copy" and not kind.tied):
                 continue
             x, w = var(f"x.{axis}"), var(f"w.{axis}")
+            ranges += [test(">=", w), test("<", w, size)]
+            if kind.tied:
+                v = var(f"v.{axis}")
+                condition.append(test("=", w, v))
+                ranges += [test(">=", v), test("<", v, size)]
+            if kind.value == "copy":
+                continue
             condition.append(test("=", x, w) if kind.value == "share" else test("=", w, const(kind.root)))
-            ranges += [test(">=", x), test("<", x, size), test(">=", w), test("<", w, size)]
+            ranges += [test(">=", x), test("<", x, size)]
         cases.append((both(*condition), term.scale))
-    wrong = differs(tuple(cases), ONE)
+    wrong = differs(tuple(cases), const(times))
     if any(term.when != TRUE for term in terms):
         ranges += [test(">=", var(TURN), ONE), test("<=", var(TURN), sizes.microbatches)]
     inside = both(*ranges) if ranges else TRUE
@@ -50,7 +66,7 @@ def gradient_obligations(
     for read in updates:
         for loss in program.work.losses:
             terms = read.terms[loss.name]
-            violation = both(read.when, coefficient_differs(program, weights, sizes, terms))
+            violation = both(read.when, coefficient_differs(program, weights, sizes, terms, trace.times))
             span = read.origin.span if read.origin.stated else where
             yield Obligation(
                 name=f"gradient of {weights.name}{_of(loss.name)} at the update",
@@ -188,7 +204,7 @@ def clip_obligations(
             terms = read.terms[loss.name]
             yield make(
                 f"complete gradient{_of(loss.name)} at the clip",
-                both(read.when, coefficient_differs(program, weights, sizes, terms)),
+                both(read.when, coefficient_differs(program, weights, sizes, terms, trace.times)),
                 f"the norm is not taken of the single-device gradient of `{weights.name}`",
                 "the gradient is not complete, or wrongly scaled, here",
                 "clip after the last reduction and scale, when the gradient is right",

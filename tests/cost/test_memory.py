@@ -228,11 +228,12 @@ def test_params_that_are_made_from_the_master_copy() -> None:
 
 def test_terms_add_up_to_totals() -> None:
     text = "mesh dp, tp, pp\nmicrobatches M\nmodel gpt { layers 24, hidden 64, heads 4, vocab 1000 }\n" + ADAM16
-    found: Cost = of(text + "use zero1(dp) * tensor_parallel(tp) * pipeline(pp)", dp=2, tp=2, pp=4)
+    text += "dims batch = 2*dp, sequence = 128\n"
+    found: Cost = of(text + "use zero1(dp) * tensor_parallel(tp) * pipeline(pp)", dp=2, tp=2, pp=4, M=8)
     for place in found.places:
         parts = sum(found.number(h.bytes) or 0 for h in found.held if h.place == place and not h.host)
         assert parts == found.number(found.held_on(place))
-    states = ("params", "optimizer", "gradients")
+    states = ("params", "optimizer", "gradients", "activations")
     first = next(place for place in found.places if place.name == "last")
     whole = found.sum(lambda h: h.place == first and not h.host)
     by_state = sum(found.sum(lambda h, s=s: h.place == first and h.state == s) for s in states)
