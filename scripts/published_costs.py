@@ -20,11 +20,11 @@ from typing import Any
 
 import sympy
 
+import published_layers
 import published_rules as rule
 from published_rules import Derived, Reason
 
 ROWS = Path(__file__).resolve().parents[1] / "tests" / "cost" / "published.json"
-LAYERS = Reason("needs the operations of the layers")
 
 RULES: list[tuple[str, Any]] = [
     # ZeRO (arXiv 1910.02054)
@@ -158,8 +158,9 @@ RULES: list[tuple[str, Any]] = [
     (r"act-interleave", rule.pipeline("interleaved_1f1b", rule.chunked, "v")),
     # what is not derived
     (r"act-sel-flops-.*|mg-ckpt-opt", Reason("about compute, or a choice by a formula of one's own, not about a placement")),
-    (r"(?:act|kr|la|us|fj-act|mcore-act|zero-gpt2-act|zi-awm|zi-ckpt|ep|zero-Pa|mg-tp|mg-pp|megsp|sp|ulysses|ring|cp)-?.*", LAYERS),
-    (r"nccl-alltoall", LAYERS),
+    *published_layers.RULES,
+    (r"zero-gpt2-act|zi-awm", Reason("counts another set of tensors than the operations of a layer keep")),
+    (r"zero-Pa-overhead", Reason("activations cut over the tensor-parallel axis and gathered again are not derived")),
     (r"diloco-.*", Reason("several optimizer steps between two reductions: not the training of one device")),
     (r"fj-80pct|pith-.*", Reason("a rule of thumb or another estimator against a measurement: nothing to derive")),
 ]  # fmt: skip
