@@ -263,6 +263,29 @@ class Exchange:
 
 
 @dataclass(frozen=True, slots=True)
+class Drawn:
+    """Whether devices along an atom draw the same random numbers in the operation that makes a tensor."""
+
+    block: str
+    tensor: str
+    axis: str
+    kind: Literal["same", "different"]
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """From where devices along an atom count the places of a sequence that it splits, in the operation that
+    makes a tensor: each from the start of its own piece (`local`), or of the sequence."""
+
+    block: str
+    tensor: str
+    axis: str
+    kind: Literal["local", "global"]
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
 class Layers:
     """All blocks of a spec, the sizes of their dimensions, and what a person says they do. `bytes` of one
     element of an activation come from `precision` (compute)."""
@@ -272,3 +295,6 @@ class Layers:
     overrides: tuple[Override, ...]
     attention: tuple[Exchange, ...] = ()
     """Atoms that nothing is said about gather keys and values."""
+    drawn: tuple[Drawn, ...] = ()
+    counted: tuple[Counted, ...] = ()
+    """What is not said is as it has to be: places of the whole sequence, equal numbers on copies."""
