@@ -10,7 +10,8 @@ from placelogic.elaborate.sizes import Sizes
 from placelogic.elaborate.targets import select
 from placelogic.problem import closest
 from placelogic.program import block as bl
-from placelogic.program.block import Block, Counted, Drawn
+from placelogic.program.block import Block
+from placelogic.program.habits import Counted, Drawn
 from placelogic.program.ops import Origin
 from placelogic.syntax import ast
 
