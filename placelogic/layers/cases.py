@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
+from placelogic.layers.record import Layer
 from placelogic.layers.values import Value
-from placelogic.layers.walk import Layer, Walk
+from placelogic.layers.walk import Walk
 from placelogic.program.block import Block, Layers
 from placelogic.program.expr import Compare, Num, number
 from placelogic.program.plan import Plan

@@ -11,7 +11,8 @@ from placelogic.layers.operations import weights_of
 from placelogic.layers.overrides import overridden
 from placelogic.layers.places import same_dim, split_dim
 from placelogic.layers.planning import AxisPlan, plan_axis
-from placelogic.layers.walk import Gradient, Layer, Walk
+from placelogic.layers.record import Gradient, Layer
+from placelogic.layers.walk import Walk
 from placelogic.layers.wants import stream
 from placelogic.problem import Problem, SpecError
 from placelogic.program.block import Block, Layers
@@ -155,9 +156,7 @@ def _dim(layers: Layers, gradient: Gradient, axis: str, found: Nominal) -> str |
     return read or made
 
 
-def _check_stated(
-    layers: Layers, weights: Weights, stated: Cut, gradient: Gradient, axis: str, found: Nominal
-) -> None:
+def _check_stated(layers: Layers, weights: Weights, stated: Cut, gradient: Gradient, axis: str, found: Nominal) -> None:
     layer, op = found.layers[gradient.block], _op(layers, gradient)
     read, made = layer.read[gradient.index, 0].shape.get(axis), layer.bare[op.output].get(axis)
     dims = (*layer.block.tensors[op.input], *layer.block.tensors[op.output])
@@ -176,9 +175,7 @@ def _check_stated(
         )
 
 
-def _two_kinds(
-    layers: Layers, weights: Weights, axis: str, first: Gradient, other: Gradient, share: bool
-) -> Problem:
+def _two_kinds(layers: Layers, weights: Weights, axis: str, first: Gradient, other: Gradient, share: bool) -> Problem:
     one, two = _op(layers, first), _op(layers, other)
     pieces, whole = (one, two) if share else (two, one)
     return Problem(
@@ -186,7 +183,7 @@ def _two_kinds(
         f"along {axis} `{pieces.output}` sees only a piece of what `{weights.name}` works on, and `{whole.output}` "
         f"(line {whole.origin.span.line}) all of it: their gradients need different reductions",
         pieces.origin.span,
-        f"give the weights of one of them a group of their own",
+        "give the weights of one of them a group of their own",
     )
 
 

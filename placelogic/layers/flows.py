@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from placelogic.layers.cases import Case
 from placelogic.layers.operations import weights_of
+from placelogic.layers.record import Gradient
 from placelogic.layers.values import Part, Term
-from placelogic.layers.walk import Gradient, Walk
+from placelogic.layers.walk import Walk
 from placelogic.program.block import Block
 from placelogic.program.expr import Compare, number
 from placelogic.program.facts import Flow, Need, Parts, Path, When
@@ -94,7 +95,9 @@ def needs(every: Sequence[Case], blocks: Sequence[Block]) -> tuple[Need, ...]:
         for value in case.unseen:
             last = blocks[-1]
             parts = _parts(tuple(value.parts.values()))
-            need = Need(last.name, last.result, "the loss", last.operations[-1].origin, None, "", parts, False, (), True)
+            need = Need(
+                last.name, last.result, "the loss", last.operations[-1].origin, None, "", parts, False, (), True
+            )
             found.setdefault(repr(parts), need)
             _note(cases, repr(parts), case.when)
     return tuple(replace(need, when=_when(cases[key], every)) for key, need in found.items())

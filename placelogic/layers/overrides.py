@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from placelogic.problem import Problem, SpecError
 from placelogic.program.block import Block, Layers, Override
-from placelogic.program.facts import Crossing
 from placelogic.program.expr import Binary, Name, number
+from placelogic.program.facts import Crossing
 from placelogic.program.plan import Boundary, Move, Plan
 
 
@@ -64,7 +64,9 @@ def _written(
     plan: Plan, block: Block, index: int, override: Override, axis: str, written: tuple[Move, Move]
 ) -> tuple[Plan, Move, Move]:
     if override.direction == "forward":
-        raise _problem(override, f"what happens forward at `{override.tensor}` is written out in its block", "change it there")
+        raise _problem(
+            override, f"what happens forward at `{override.tensor}` is written out in its block", "change it there"
+        )
     stands = Boundary(block.name, override.tensor, None, axis, *written)
     changed = _changed(stands, override)
     moves = {**plan.moves[block.name, index], axis: (changed.forward, changed.backward)}

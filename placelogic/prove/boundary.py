@@ -93,7 +93,11 @@ def _misfit(program: Program, need: Need, axis: str) -> Told:
     layering = program.layering
     crossings = layering.crossings if layering is not None else ()
     forward = next(
-        (c for c in crossings if (c.tensor, c.axis, c.block, c.direction) == (need.tensor, axis, need.block, "forward")),
+        (
+            c
+            for c in crossings
+            if (c.tensor, c.axis, c.block, c.direction) == (need.tensor, axis, need.block, "forward")
+        ),
         None,
     )
     return Told(

@@ -27,7 +27,7 @@ def sizes_of(program: Program, layers: Layers, plan: Plan, mesh: Mapping[str, in
                 if dim is not None:
                     found.setdefault(dim, _product(mesh, cuts.get(dim, [])))
     for dim, size in found.items():
-        found[dim] = size if size >= LEAST else LEAST
+        found[dim] = max(size, LEAST)
     for block in layers.blocks:
         for op in block.operations:
             if isinstance(op, bl.Attention) and op.heads != op.kv_heads:

@@ -163,7 +163,7 @@ class _Job:
         found: Fresh = {}
         for (layer, index), made in chain.gradients.items():
             op = self.blocks[layer].operations[index]
-            name = getattr(op, "weights")
+            name = op.weights
             uses = self.program.group(name).uses
             for x in range(count):
                 mine = found.setdefault(name, [{} for _ in range(count)])[x]
