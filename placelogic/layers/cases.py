@@ -55,7 +55,7 @@ def cases(layers: Layers, plan: Plan, nominal: Walk, known: Mapping[str, Layer])
 
 
 def _walked(plan: Plan, chain: Sequence[Block], known: Mapping[str, Layer], nominal: Walk) -> Walk:
-    walk = Walk(plan, chain, nominal.axes, known)
+    walk = Walk(plan, chain, nominal.axes, nominal.split, known)
     walk.run(nominal.arrives)
     return walk
 

@@ -9,7 +9,7 @@ from placelogic.layers.cases import Case, cases
 from placelogic.layers.flows import flows, needs
 from placelogic.layers.operations import weights_of
 from placelogic.layers.overrides import overridden
-from placelogic.layers.places import same_dim, split_dim
+from placelogic.layers.places import same_dim
 from placelogic.layers.planning import AxisPlan, plan_axis
 from placelogic.layers.record import Gradient, Layer
 from placelogic.layers.walk import Walk
@@ -56,15 +56,11 @@ def nominal(program: Program, layers: Layers) -> Nominal:
     for axis in program.mesh.axes:
         plans.append(plan_axis(program, layers.blocks, axis, stream(program, layers.blocks, axis)))
     plan = _joined(layers.blocks, plans)
-    walk = Walk(plan, layers.blocks, program.mesh.axes)
-    walk.run(arriving(program, layers.blocks[0]))
+    first = layers.blocks[0]
+    split = frozenset(program.work.split_axes)
+    walk = Walk(plan, layers.blocks, program.mesh.axes, split)
+    walk.run(plan.shapes.get((first.name, first.input), {}))
     return Nominal(plan, walk)
-
-
-def arriving(program: Program, block: Block) -> dict[str, str]:
-    """How the first block's input lies: cut as the work is split."""
-    found = {axis: split_dim(program, axis, block) for axis in program.mesh.axes}
-    return {axis: dim for axis, dim in found.items() if dim is not None}
 
 
 def _joined(blocks: tuple[Block, ...], plans: list[tuple[AxisPlan, ...]]) -> Plan:
@@ -187,4 +183,4 @@ def _two_kinds(layers: Layers, weights: Weights, axis: str, first: Gradient, oth
     )
 
 
-__all__ = ["Case", "Nominal", "arriving", "complete", "nominal"]
+__all__ = ["Case", "Nominal", "complete", "nominal"]

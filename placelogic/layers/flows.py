@@ -42,8 +42,9 @@ def flows(program: Program, every: Sequence[Case], nominal: Walk) -> tuple[tuple
                 _note(cases, key, case.when)
     used = {flow.weights for flow in found.values()} | plain
     plain |= {weights.name for weights in program.weights if weights.name not in used}
-    told = tuple(replace(flow, when=_when(cases[key], every)) for key, flow in found.items())
-    return told, frozenset(plain)
+    told = [replace(flow, when=_when(cases[key], every)) for key, flow in found.items()]
+    told.sort(key=lambda flow: flow.beyond is not None)  # what is followed says more
+    return tuple(told), frozenset(plain)
 
 
 def _told(gradient: Gradient, case: Case, usual: frozenset[str]) -> Parts:

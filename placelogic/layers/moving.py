@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 
 from placelogic.layers.scale import ONE, Scale, of_axis, scale_of
 from placelogic.layers.values import Misfit, Shape, Term, Value, each, once, shared, tied, without
@@ -30,7 +31,7 @@ def moved_forward(value: Value, move: Move, axis: str) -> Value:
         case "none":
             change = _same
         case "zero":
-            change = _scaled(Scale(ONE.number * 0))
+            change = _nothing
         case "sum" | "mean" | "scatter" | "scatter_mean":
             if dim is not None:
                 raise Misfit(axis, f"adds up different pieces of its {dim} over {axis}")
@@ -81,7 +82,7 @@ def moved_backward(value: Value, move: Move, axis: str, before: Shape) -> Value:
         case "none":
             change = _same if dim == before.get(axis) else _lose(axis)
         case "zero":
-            change = _scaled(Scale(ONE.number * 0))
+            change = _nothing
         case "sum" | "mean" | "scatter" | "scatter_mean":
             change = _summed(axis, of_axis(axis), move.kind in ("mean", "scatter_mean"))
         case "slice":
@@ -111,8 +112,9 @@ def _same(term: Term) -> Term:
     return term
 
 
-def _scaled(factor: Scale):  # type: ignore[no-untyped-def]
-    return lambda term: replace(term, scale=term.scale * factor)
+def _nothing(term: Term) -> Term:
+    """Zeros, the same everywhere."""
+    return Term(Scale(Fraction(0)), through=term.through)
 
 
 def _summed(axis: str, count: Scale, mean: bool):  # type: ignore[no-untyped-def]

@@ -28,12 +28,13 @@ from placelogic.program.plan import Boundary, Move, Plan, Work
 
 @dataclass(slots=True)
 class Walk:
-    """`chain`: the blocks, repeated ones as often as they are followed. `axes`: of the mesh. `nominal`: the layers of the walk
+    """`chain`: the blocks, repeated ones as often as they are followed. `axes`: of the mesh; `split`: those that split the work. `nominal`: the layers of the walk
     through the plan without overrides, by block: how things lie there."""
 
     plan: Plan
     chain: Sequence[Block]
     axes: Axes
+    split: frozenset[str]
     nominal: Mapping[str, Layer] = field(default_factory=dict)
     layers: list[Layer] = field(default_factory=list)
     needs: list[Need] = field(default_factory=list)
@@ -143,7 +144,7 @@ class Walk:
         """Pieces over several axes nest as the mesh lists them, as shards of weights do. Raises PL386."""
         cut: dict[str, list[str]] = {}
         for axis, dim in shape.items():
-            if axis not in self.arrives:
+            if axis not in self.split:
                 cut.setdefault(dim, []).append(axis)
         for dim, axes in cut.items():
             if axes != sorted(axes, key=self.axes.index):

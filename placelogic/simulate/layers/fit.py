@@ -49,6 +49,10 @@ def cut_by(program: Program, layers: Layers, plan: Plan) -> dict[str, list[str]]
         note(split.dim, split.axis)
         if split.dim == "tokens":
             note("batch", split.axis)
+    for shape in plan.shapes.values():
+        for axis, dim in shape.items():
+            if dim in layers.sizes:
+                note(dim, axis)
     for by_axis in plan.work.values():
         for axis, work in by_axis.items():
             note(work.weights, axis)
