@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from placelogic.problem import Problem, SpecError
 from placelogic.program.block import Block, Layers, Override
-from placelogic.program.facts import Crossing
 from placelogic.program.expr import Binary, Name, number
+from placelogic.program.facts import Crossing
 from placelogic.program.plan import Boundary, Move, Plan
 
 
@@ -53,18 +53,32 @@ def _put(plan: Plan, block: Block, override: Override, axis: str) -> tuple[Plan,
         boundary = made[0] if made else Boundary(block.name, override.tensor, None, axis, forward, forward)
         rest = tuple(b for b in plan.boundaries if b is not boundary)
         # Where a tensor is made comes before its readers, and after what is there already.
-        plan = replace(plan, boundaries=(*rest, _changed(boundary, override)))
+        lies = plan.shapes.get((block.name, override.tensor), {}).get(axis)
+        if override.direction == "forward" and override.by == "gather" and lies in block.tensors[override.tensor]:
+            changed = _gathered(boundary, override, lies)
+        else:
+            changed = _changed(boundary, override)
+        plan = replace(plan, boundaries=(*rest, changed))
         return plan, boundary.forward, boundary.backward
     (boundary,) = active
     boundaries = tuple(_changed(b, override) if b is boundary else b for b in plan.boundaries)
     return replace(plan, boundaries=boundaries), boundary.forward, boundary.backward
 
 
+def _gathered(boundary: Boundary, override: Override, dim: str | None) -> Boundary:
+    """A tensor that is cut, put together where that is not derived; what comes back is cut again."""
+    back = boundary.backward if not boundary.backward.idle else Move("slice", boundary.backward.origin, dim)
+    forward = Move("gather", override.origin, dim, scale=override.scale)
+    return replace(boundary, forward=forward, backward=replace(back, origin=replace(back.origin, stated=False)))
+
+
 def _written(
     plan: Plan, block: Block, index: int, override: Override, axis: str, written: tuple[Move, Move]
 ) -> tuple[Plan, Move, Move]:
     if override.direction == "forward":
-        raise _problem(override, f"what happens forward at `{override.tensor}` is written out in its block", "change it there")
+        raise _problem(
+            override, f"what happens forward at `{override.tensor}` is written out in its block", "change it there"
+        )
     stands = Boundary(block.name, override.tensor, None, axis, *written)
     changed = _changed(stands, override)
     moves = {**plan.moves[block.name, index], axis: (changed.forward, changed.backward)}

@@ -255,7 +255,9 @@ def loss(local: Local, x: Array, total: Callable[[dict[Element, int]], dict[Elem
 
 def _logits(local: Local, op: bl.CrossEntropy, x: Array) -> dict[Element, int]:
     rows = rows_of(x, (op.vocabulary,))
-    return {key: sum(mix(local.seed, 7, *element, value) for element, value in row) % PRIME for key, row in rows.items()}
+    return {
+        key: sum(mix(local.seed, 7, *element, value) for element, value in row) % PRIME for key, row in rows.items()
+    }
 
 
 def loss_back(

@@ -48,6 +48,8 @@ class _Job:
             raise SimulationTooLarge(f"{self.grid.count} devices, {self.work.microbatches} micro-batches")
         self.dims = sizes_of(program, self.layers, self.plan, sizes)
         self.blocks = self._blocks()
+        first = self.layers.blocks[0]
+        self._arrives = self.plan.shapes.get((first.name, first.input), {})
         self._known: dict[object, dict[Element, int]] = {}
 
     def _blocks(self) -> list[Block]:
@@ -111,7 +113,8 @@ class _Job:
         """dimension -> the places of this device's share of the work, and those of the data it is fed."""
         found = {}
         for dim in self.layers.blocks[0].tensors[self.layers.blocks[0].input]:
-            labels = data = tuple(range(self.dims[dim]))
+            labels: tuple[int, ...] = tuple(range(self.dims[dim]))
+            data = labels
             for split in self.program.work.splits:
                 if split.dim != dim and not (split.dim == "tokens" and dim == "batch"):
                     continue
@@ -120,6 +123,9 @@ class _Job:
                 feed = self.program.work.feed(split.axis)
                 fed = 0 if feed is not None and feed.kind == "same" else at
                 labels, data = labels[at * size : (at + 1) * size], data[fed * size : (fed + 1) * size]
+            for axis, cut in self._arrives.items():
+                if cut == dim and axis not in self.program.work.split_axes:
+                    labels, data = (_piece(p, self.grid, axis, x) for p in (labels, data))
             found[dim] = labels, data
         return found
 
@@ -165,7 +171,7 @@ class _Job:
         found: Fresh = {}
         for (layer, index), made in chain.gradients.items():
             op = self.blocks[layer].operations[index]
-            name = getattr(op, "weights")
+            name = op.weights
             uses = self.program.group(name).uses
             for x in range(count):
                 mine = found.setdefault(name, [{} for _ in range(count)])[x]
@@ -209,6 +215,12 @@ class _Job:
                     text = f"({self.grid.name(x)}) computes another value of `{self.blocks[-1].result}`"
                     return [Difference(None, 1, "forward", self.grid.device(x), None, text)]
         return []
+
+
+def _piece(places: tuple[int, ...], grid: Grid, axis: str, x: int) -> tuple[int, ...]:
+    size = len(places) // grid.size[axis]
+    at = grid.coordinate[axis][x]
+    return places[at * size : (at + 1) * size]
 
 
 def _seed(place: Element) -> int:
