@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from placelogic.layers.cases import Case, cases
+from placelogic.layers.deal import dealt
 from placelogic.layers.flows import flows, needs
 from placelogic.layers.operations import weights_of
 from placelogic.layers.overrides import overridden
@@ -46,7 +47,7 @@ def complete(program: Program) -> Program:
     every = cases(layers, plan, found.walk, found.layers)
     deviating, plain = flows(program, every, found.walk)
     weights = tuple(_placed(program, layers, group, found) for group in program.weights)
-    layering = Layering(plan, crossings, deviating, needs(every, layers.blocks), plain)
+    layering = Layering(plan, crossings, deviating, needs(every, layers.blocks), plain, dealt(program, plan))
     return replace(program, weights=weights, layering=layering)
 
 

@@ -129,8 +129,8 @@ def needed(program: Program, op: bl.Operation) -> tuple[str, ...]:
 
 
 def _tensor(plan: Plan, block: Block, tensor: str, op: bl.Operation, region: int | None) -> Saved:
-    cut = plan.shapes.get((block.name, tensor), {})
     dims = block.tensors[tensor]
+    cut = {axis: dim for axis, dim in plan.shapes.get((block.name, tensor), {}).items() if dim in dims}
     return Saved(block.name, tensor, tensor, name_of(op), dims, cut, "compute", None, region, op.origin)
 
 

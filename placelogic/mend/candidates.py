@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
 
 from placelogic.mend.edits import Edit, after, before, delete, replace
+from placelogic.program.expr import Num
 from placelogic.report.diagnostic import Finding
 from placelogic.source import Span
 from placelogic.syntax import ast
@@ -69,6 +70,14 @@ def candidates(place: Place) -> Iterator[Edit]:
                     yield replace(node.span, statement_text(_with(node, axes=rest)))
             yield delete(source, node.span)
         case ast.ScaleStmt() | ast.RandomStmt():
+            yield delete(source, node.span)
+        case ast.AxisDecl(_, Num(size), _) if finding.code == "FW07":
+            near = {n for n in range(1, int(size)) if size % n == 0 or n + 3 >= size}
+            for smaller in sorted(near, reverse=True):  # the largest that divides
+                yield replace(node.span, f"{node.name} = {smaller}")
+        case ast.DrawnStmt() | ast.PositionsStmt():
+            fixed = "global" if isinstance(node, ast.PositionsStmt) else "same"
+            yield replace(node.span, statement_text(_with(node, kind=fixed)))
             yield delete(source, node.span)
         case ast.FeedStmt():
             return  # what the loader does is a fact: the loader has to change, not the spec

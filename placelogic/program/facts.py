@@ -12,7 +12,7 @@ from typing import Literal
 
 from placelogic.program.expr import Compare, Expr
 from placelogic.program.ops import Origin
-from placelogic.program.plan import Plan
+from placelogic.program.plan import Dealt, Plan
 from placelogic.source import Span
 
 Kind = Literal["share", "copy", "own", "absent"]
@@ -125,3 +125,4 @@ class Layering:
     flows: tuple[Flow, ...] = ()
     needs: tuple[Need, ...] = ()
     plain: frozenset[str] = frozenset()
+    dealt: tuple[Dealt, ...] = ()

@@ -62,6 +62,18 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
+class Dealt:
+    """A dimension of a tensor that is dealt out evenly along a product of axes. `twice`: each device has two
+    pieces of it, one from each end, as a ring of causal attention has."""
+
+    dim: str
+    axes: tuple[str, ...]
+    twice: bool
+    block: str
+    tensor: str
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """`boundaries` in the order in which they run forward, per block. `shapes`: (block, tensor) -> axis -> the
     dimension it is cut on where it is produced, after boundaries for all. `work`: (block, operation) -> axis ->

@@ -105,3 +105,14 @@ def confirmer(
         return Confirmation(False, {})
 
     return confirm
+
+
+def dealer(program: Program, sizes: Sizes, axes: tuple[str, ...]) -> Callable[[Mapping[str, int]], Confirmation]:
+    """A function of a model: can what these axes cut be dealt out there?"""
+    from placelogic.simulate import uneven
+
+    def confirm(env: Mapping[str, int]) -> Confirmation:
+        found = uneven(program, mesh_of(program, sizes, env), quantities_of(program, sizes, env))
+        return Confirmation(any(set(one.axes) <= set(axes) for one in found))
+
+    return confirm

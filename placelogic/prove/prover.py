@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from placelogic.problem import Problem, SpecError
 from placelogic.program.program import Program
 from placelogic.prove.arithmetic import check_arithmetic
 from placelogic.prove.collect import Collected, collect
-from placelogic.prove.confirm import Confirmation, complete, confirmer
+from placelogic.prove.confirm import Confirmation, complete, confirmer, dealer
+from placelogic.prove.divide import settle
 from placelogic.prove.findings import arrange, finding
 from placelogic.prove.formula import FALSE, TRUE, Formula, either
 from placelogic.prove.notes import notes
@@ -86,6 +87,7 @@ def _decision(program: Program, options: Options) -> Decision:
     basis = Basis(premises, (*basis.questions, *asked))
     if doubtful is not None:
         return Decision(_gave_up(program, printed, doubtful), basis)
+    collected = replace(collected, obligations=settle(collected.obligations, solver))
     report, asked = _decide(program, sizes, solver, collected, printed, options.explain)
     return Decision(report, Basis(premises, (*basis.questions, *asked)))
 
@@ -101,12 +103,12 @@ def _decide(
     used = set(together.core)
     if together.status != "unsat" and not explain:
         return SpecReport(program.name, "refuted" if together.status == "sat" else "undecided", printed), ()
-    results: dict[tuple[Formula, str | None, bool], Found | GaveUp | None] = {}
+    results: dict[object, Found | GaveUp | None] = {}
     hopeless: dict[Formula, GaveUp] = {}  # asked once, not once per weight group
     simulated: dict[object, Outcome] = {}  # what layers came to on one mesh decides about all weights
     if together.status != "unsat":
         for one in pending:
-            key = (one.violation, one.weights, one.through is not None)
+            key = _key(one)
             if key not in results:
                 results[key] = hopeless.get(one.violation) or _search(program, sizes, solver, one, simulated)
             result = results[key]
@@ -136,7 +138,13 @@ def _decide(
         obligations=counts,
         findings=tuple(told),
     )
-    return report, tuple(_question(one, results.get((one.violation, one.weights, one.through is not None))) for one in obligations)
+    return report, tuple(_question(one, results.get(_key(one))) for one in obligations)
+
+
+def _key(one: Obligation) -> object:
+    """Obligations with one answer: the same question, put to the same simulation."""
+    layers = one.need is not None or one.through is not None or one.drawn
+    return one.violation, one.weights, layers, one.axes if one.code == "FW07" else None
 
 
 def _question(one: Obligation, result: Found | GaveUp | None) -> Question:
@@ -152,7 +160,9 @@ def _search(
         return smallest(solver, sizes, one.violation, lambda env: Confirmation(True))
     # A wrong norm of one group may show on another: clipping is one event.
     weights = None if one.code == "GI07" else one.weights
-    layers = simulated if one.need is not None or one.through is not None else None
+    if one.code == "FW07":
+        return smallest(solver, sizes, one.violation, dealer(program, sizes, one.axes))
+    layers = simulated if one.need is not None or one.through is not None or one.drawn else None
     return smallest(solver, sizes, one.violation, confirmer(program, sizes, weights, layers))
 
 

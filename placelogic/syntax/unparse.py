@@ -180,6 +180,10 @@ def _line(stmt: ast.Statement) -> str:
             of = f" of {block}" if block else ""
             scaled = "" if scale is None else f" scale {show(scale)}"
             return f"{direction} {tensor}{of} over {axes_text(axes)} by {by}{scaled}"
+        case ast.DrawnStmt(tensor, block, axes, kind):
+            return f"random {tensor} of {block} over {axes_text(axes)} {kind}"
+        case ast.PositionsStmt(tensor, block, axes, kind):
+            return f"positions {tensor} of {block} over {axes_text(axes)} {kind}"
         case ast.AttentionStmt(axes, by):
             return f"attention over {axes_text(axes)} by {by}"
         case ast.BudgetStmt(amount, unit):

@@ -14,6 +14,7 @@ from placelogic.simulate.layers import functions as fn
 from placelogic.simulate.layers import moves
 from placelogic.simulate.layers.arrays import Labels, added
 from placelogic.simulate.layers.functions import Element, Gradients, Local
+from placelogic.simulate.layers.habits import Habits
 from placelogic.simulate.layers.moves import Arrays
 from placelogic.simulate.layers.one import inputs, one_back, one_forward, weights_dims
 from placelogic.simulate.mesh import Grid
@@ -46,6 +47,7 @@ class Chain:
     number: Callable[[Expr], int]
     weights: WeightsOf
     alone: bool = False
+    habits: Habits | None = None
     layers: list[Layer] = field(default_factory=list)
     gradients: dict[tuple[int, int], list[Gradients]] = field(default_factory=dict)
 
@@ -142,15 +144,14 @@ class Chain:
         factor = op.factor if isinstance(op, bl.Elementwise) else None
         if isinstance(op, bl.Bias) and not self.alone:
             factor = op.scale
-        return Local(
-            op,
-            mine,
-            self.sizes,
-            self.weights(layer.number, index, op, dims),
-            mix(layer.number, index, 77),
-            1 if factor is None else self.number(factor),
-            int(self._top(op)),
-        )
+        seed, position = mix(layer.number, index, 77), int
+        if self.habits is not None:
+            read, made = layer.read[index, 0], layer.made[inputs(op)[0]]
+            seed = self.habits.seed(layer.block, op.output, x, seed, read)
+            position = self.habits.position(layer.block, op.output, x, made, self.sizes.get("sequence", 1))
+        number = 1 if factor is None else self.number(factor)
+        weights = self.weights(layer.number, index, op, dims)
+        return Local(op, mine, self.sizes, weights, seed, number, int(self._top(op)), position)
 
     def _top(self, op: bl.Operation) -> int:
         return self.number(op.top) if isinstance(op, bl.Router) else 1

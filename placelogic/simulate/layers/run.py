@@ -15,6 +15,7 @@ from placelogic.simulate.layers.arrays import Array, filled
 from placelogic.simulate.layers.chain import Chain
 from placelogic.simulate.layers.fit import sizes_of
 from placelogic.simulate.layers.functions import Element
+from placelogic.simulate.layers.habits import Habits
 from placelogic.simulate.layers.step import Fresh, run_step
 from placelogic.simulate.mesh import Grid
 from placelogic.simulate.outcome import Difference, GroupStop, Outcome, SimulationTooLarge, Stop
@@ -98,7 +99,8 @@ class _Job:
         return left, self._named(chain, 1)
 
     def _mesh(self, turn: int) -> tuple[list[Array], Fresh]:
-        chain = Chain(self.grid, self.plan, self.blocks, self.dims, self._number, self._weights)
+        habits = Habits(self.layers, self.grid)
+        chain = Chain(self.grid, self.plan, self.blocks, self.dims, self._number, self._weights, habits=habits)
         left = chain.forward([self._tokens(turn, self._share(x)) for x in range(self.grid.count)])
         weights = self.work.weights(0, turn)
         seeds = [
