@@ -173,7 +173,7 @@ def _crossing(program: Program, one: Obligation) -> Crossing | None:
     beyond = [path for _, paths in flow.beyond or () for path in paths]
     through = [origin for path in (*flow.paths, *beyond) for origin in path.through]
     met = [crossing for crossing in program.layering.crossings if crossing.origin in through]
-    met.sort(key=lambda crossing: crossing.direction != "backward")
+    met.sort(key=lambda crossing: (not crossing.changes, crossing.direction != "backward"))
     return met[0] if met else None
 
 
