@@ -223,6 +223,8 @@ def _vanish(node: Any, inside: bool) -> Any:
             | ast.DimsProp(names=())
             | ast.OverrideStmt(axes=())
             | ast.AttentionStmt(axes=())
+            | ast.DrawnStmt(axes=())
+            | ast.PositionsStmt(axes=())
             | ast.DimsStmt(sizes=())
         ):
             return None

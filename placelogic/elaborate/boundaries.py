@@ -9,7 +9,8 @@ from placelogic.elaborate.log import Item, Log
 from placelogic.elaborate.sizes import Sizes
 from placelogic.elaborate.targets import Groups, select
 from placelogic.problem import closest
-from placelogic.program.block import Attention, Block, Exchange, Override
+from placelogic.program.block import Attention, Block
+from placelogic.program.habits import Exchange, Override
 from placelogic.program.program import Split
 from placelogic.source import Span
 from placelogic.syntax import ast

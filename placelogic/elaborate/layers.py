@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from placelogic.elaborate.boundaries import find_block, read_exchanges, read_overrides
 from placelogic.elaborate.log import Item, Log
+from placelogic.elaborate.drawn import read_counted, read_drawn
 from placelogic.elaborate.shapes import BlockReader
 from placelogic.elaborate.sizes import Sizes
 from placelogic.elaborate.targets import Groups, select
@@ -55,8 +56,11 @@ def read_layers(
         for item in select(items, ast.DimsStmt)[:1]:
             log.at(item, "PL376", "dimensions are declared, and there is no block whose tensors have any",
                    item.statement.span, "write the operations of a layer: `block layer repeat L { ... }`")  # fmt: skip
+        read_drawn(items, read, sizes, log)
+        read_counted(items, read, sizes, log)
         return Layers({}, (), overrides) if overrides else None
-    return Layers(dims, read, overrides, attention)
+    drawn, counted = read_drawn(items, read, sizes, log), read_counted(items, read, sizes, log)
+    return Layers(dims, read, overrides, attention, drawn, counted)
 
 
 def _dims(items: Sequence[Item], sizes: Sizes, log: Log) -> dict[str, Expr]:

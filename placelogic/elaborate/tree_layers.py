@@ -20,6 +20,10 @@ def layer_statements(layers: bl.Layers) -> Iterator[ast.Statement]:
         yield _block(block)
     for way in layers.attention:
         yield ast.AttentionStmt(refs((way.axis,)), way.by, NOWHERE)
+    for line in layers.drawn:
+        yield ast.DrawnStmt(line.tensor, line.block, refs((line.axis,)), line.kind, NOWHERE)
+    for place in layers.counted:
+        yield ast.PositionsStmt(place.tensor, place.block, refs((place.axis,)), place.kind, NOWHERE)
     for o in layers.overrides:
         yield ast.OverrideStmt(o.direction, o.tensor, o.block, refs(o.axes), o.by, o.scale, NOWHERE)
 

@@ -12,4 +12,5 @@ Codes of the problems found here:
     PL383  activations stated otherwise than they are derived
     PL384  an override that does not fit its boundary
     PL385  one group of weights, and gradients of different kinds
+    PL387  some activations of a block recomputed or on the host, and others not
 """

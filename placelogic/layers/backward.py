@@ -41,7 +41,9 @@ def backward(
                     back = share(back, axis, ins[0].shape)
                 elif work[axis].weights != experts_dim(block, op):
                     back = tie(back, axis, ins[0].shape)
-            return Back((replace(back, shape=ins[0].shape),), _of_weights(arrived, ins[0], ins[0].shape, own, name), own)
+            return Back(
+                (replace(back, shape=ins[0].shape),), _of_weights(arrived, ins[0], ins[0].shape, own, name), own
+            )
         case bl.Bias():
             gradient = _of_weights(arrived, None, shape, own, name)
             factor = scale_of(op.scale)
@@ -49,13 +51,15 @@ def backward(
         case bl.Embedding() | bl.Norm() | bl.Router():
             back = replace(through(arrived, name), shape=ins[0].shape)
             gradient = _of_weights(arrived, None, shape, own, name)
-            return Back((back,), None if getattr(op, "weights") is None else gradient, own)
+            return Back((back,), None if op.weights is None else gradient, own)
         case bl.Elementwise() | bl.CrossEntropy():
             return Back((replace(through(arrived, name), shape=ins[0].shape),))
         case bl.Add():
             return Back(tuple(arrived for _ in ins))
         case bl.Multiply():
-            return Back((_times(arrived, ins[1], ins[0].shape, name + 1), _times(arrived, ins[0], ins[1].shape, name + 2)))
+            return Back(
+                (_times(arrived, ins[1], ins[0].shape, name + 1), _times(arrived, ins[0], ins[1].shape, name + 2))
+            )
         case bl.Attention():
             return _attention(arrived, ins, name)
         case bl.Dispatch():
@@ -115,4 +119,3 @@ def _combine(arrived: Value, ins: Sequence[Value], work: Mapping[str, Work], nam
         if axis not in scores.shape and not (axis in work and work[axis].pieces is not None):
             to_scores = share(to_scores, axis, scores.shape)  # adds up over its pieces of what experts make
     return Back((to_made, to_scores))
-

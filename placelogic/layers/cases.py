@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
+from placelogic.layers.record import Layer
 from placelogic.layers.values import Value
-from placelogic.layers.walk import Layer, Walk
+from placelogic.layers.walk import Walk
 from placelogic.program.block import Block, Layers
 from placelogic.program.expr import Compare, Num, number
 from placelogic.program.plan import Plan
@@ -54,7 +55,7 @@ def cases(layers: Layers, plan: Plan, nominal: Walk, known: Mapping[str, Layer])
 
 
 def _walked(plan: Plan, chain: Sequence[Block], known: Mapping[str, Layer], nominal: Walk) -> Walk:
-    walk = Walk(plan, chain, nominal.axes, known)
+    walk = Walk(plan, chain, nominal.axes, nominal.split, known)
     walk.run(nominal.arrives)
     return walk
 

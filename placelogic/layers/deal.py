@@ -14,10 +14,12 @@ from placelogic.program.program import Axes, Program
 def dealt(program: Program, plan: Plan) -> tuple[Dealt, ...]:
     """The largest products of axes for each dimension, with a tensor that is dealt out so; smaller ones
     follow from them."""
+    layers = program.layers
+    assert layers is not None
     order = {axis: place for place, axis in enumerate(program.mesh.axes)}
     found: dict[tuple[str, Axes, bool], Dealt] = {}
     for block, tensor, lay, twice in _lays(program, plan):
-        for dim in dict.fromkeys(lay.values()):
+        for dim in dict.fromkeys(dim for dim in lay.values() if dim in layers.sizes):
             axes = tuple(sorted((axis for axis in lay if lay[axis] == dim), key=order.__getitem__))
             found.setdefault((dim, axes, twice), Dealt(dim, axes, twice, block, tensor))
     return tuple(

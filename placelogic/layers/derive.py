@@ -10,9 +10,10 @@ from placelogic.layers.deal import dealt
 from placelogic.layers.flows import flows, needs
 from placelogic.layers.operations import weights_of
 from placelogic.layers.overrides import overridden
-from placelogic.layers.places import same_dim, split_dim
+from placelogic.layers.places import same_dim
 from placelogic.layers.planning import AxisPlan, plan_axis
-from placelogic.layers.walk import Gradient, Layer, Walk
+from placelogic.layers.record import Gradient, Layer
+from placelogic.layers.walk import Walk
 from placelogic.layers.wants import stream
 from placelogic.problem import Problem, SpecError
 from placelogic.program.block import Block, Layers
@@ -56,15 +57,11 @@ def nominal(program: Program, layers: Layers) -> Nominal:
     for axis in program.mesh.axes:
         plans.append(plan_axis(program, layers.blocks, axis, stream(program, layers.blocks, axis)))
     plan = _joined(layers.blocks, plans)
-    walk = Walk(plan, layers.blocks, program.mesh.axes)
-    walk.run(arriving(program, layers.blocks[0]))
+    first = layers.blocks[0]
+    split = frozenset(program.work.split_axes)
+    walk = Walk(plan, layers.blocks, program.mesh.axes, split)
+    walk.run(plan.shapes.get((first.name, first.input), {}))
     return Nominal(plan, walk)
-
-
-def arriving(program: Program, block: Block) -> dict[str, str]:
-    """How the first block's input lies: cut as the work is split."""
-    found = {axis: split_dim(program, axis, block) for axis in program.mesh.axes}
-    return {axis: dim for axis, dim in found.items() if dim is not None}
 
 
 def _joined(blocks: tuple[Block, ...], plans: list[tuple[AxisPlan, ...]]) -> Plan:
@@ -156,9 +153,7 @@ def _dim(layers: Layers, gradient: Gradient, axis: str, found: Nominal) -> str |
     return read or made
 
 
-def _check_stated(
-    layers: Layers, weights: Weights, stated: Cut, gradient: Gradient, axis: str, found: Nominal
-) -> None:
+def _check_stated(layers: Layers, weights: Weights, stated: Cut, gradient: Gradient, axis: str, found: Nominal) -> None:
     layer, op = found.layers[gradient.block], _op(layers, gradient)
     read, made = layer.read[gradient.index, 0].shape.get(axis), layer.bare[op.output].get(axis)
     dims = (*layer.block.tensors[op.input], *layer.block.tensors[op.output])
@@ -177,9 +172,7 @@ def _check_stated(
         )
 
 
-def _two_kinds(
-    layers: Layers, weights: Weights, axis: str, first: Gradient, other: Gradient, share: bool
-) -> Problem:
+def _two_kinds(layers: Layers, weights: Weights, axis: str, first: Gradient, other: Gradient, share: bool) -> Problem:
     one, two = _op(layers, first), _op(layers, other)
     pieces, whole = (one, two) if share else (two, one)
     return Problem(
@@ -187,8 +180,8 @@ def _two_kinds(
         f"along {axis} `{pieces.output}` sees only a piece of what `{weights.name}` works on, and `{whole.output}` "
         f"(line {whole.origin.span.line}) all of it: their gradients need different reductions",
         pieces.origin.span,
-        f"give the weights of one of them a group of their own",
+        "give the weights of one of them a group of their own",
     )
 
 
-__all__ = ["Case", "Nominal", "arriving", "complete", "nominal"]
+__all__ = ["Case", "Nominal", "complete", "nominal"]

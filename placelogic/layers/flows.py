@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from placelogic.layers.cases import Case
 from placelogic.layers.operations import weights_of
+from placelogic.layers.record import Gradient
 from placelogic.layers.values import Part, Term
-from placelogic.layers.walk import Gradient, Walk
+from placelogic.layers.walk import Walk
 from placelogic.program.block import Block
 from placelogic.program.expr import Compare, number
 from placelogic.program.facts import Flow, Need, Parts, Path, When
@@ -41,8 +42,9 @@ def flows(program: Program, every: Sequence[Case], nominal: Walk) -> tuple[tuple
                 _note(cases, key, case.when)
     used = {flow.weights for flow in found.values()} | plain
     plain |= {weights.name for weights in program.weights if weights.name not in used}
-    told = tuple(replace(flow, when=_when(cases[key], every)) for key, flow in found.items())
-    return told, frozenset(plain)
+    told = [replace(flow, when=_when(cases[key], every)) for key, flow in found.items()]
+    told.sort(key=lambda flow: flow.beyond is not None)  # what is followed says more
+    return tuple(told), frozenset(plain)
 
 
 def _told(gradient: Gradient, case: Case, usual: frozenset[str]) -> Parts:
@@ -94,7 +96,9 @@ def needs(every: Sequence[Case], blocks: Sequence[Block]) -> tuple[Need, ...]:
         for value in case.unseen:
             last = blocks[-1]
             parts = _parts(tuple(value.parts.values()))
-            need = Need(last.name, last.result, "the loss", last.operations[-1].origin, None, "", parts, False, (), True)
+            need = Need(
+                last.name, last.result, "the loss", last.operations[-1].origin, None, "", parts, False, (), True
+            )
             found.setdefault(repr(parts), need)
             _note(cases, repr(parts), case.when)
     return tuple(replace(need, when=_when(cases[key], every)) for key, need in found.items())

@@ -226,7 +226,9 @@ def _dispatch(
     out = through(value, name)
     for axis in dict.fromkeys((*value.shape, *(router or {}))):
         if router is not None and value.shape.get(axis) != router.get(axis):
-            raise Misfit(axis, f"gets {_lies(value.shape.get(axis))} and scores of {_lies(router.get(axis))} over {axis}")
+            raise Misfit(
+                axis, f"gets {_lies(value.shape.get(axis))} and scores of {_lies(router.get(axis))} over {axis}"
+            )
     for axis, where in work.items():
         if where.pieces is not None:
             if axis in value.shape:
@@ -263,4 +265,7 @@ def _vocabulary(op: bl.CrossEntropy, value: Value, nominal: Sequence[Shape] | No
             raise Misfit(axis, f"takes a softmax over {dim}, and gets pieces of it over {axis}")
     for axis, dim in (nominal[0] if nominal else {}).items():
         if dim == op.vocabulary and op.parallel and value.shape.get(axis) != dim:
-            raise Misfit(axis, f"adds up the pieces of {dim} of all devices along {axis}, and each has {_lies(value.shape.get(axis))}")
+            raise Misfit(
+                axis,
+                f"adds up the pieces of {dim} of all devices along {axis}, and each has {_lies(value.shape.get(axis))}",
+            )

@@ -10,9 +10,13 @@ from dataclasses import replace
 
 from placelogic.problem import Problem, SpecError
 from placelogic.program.block import Block, Layers, Override
-from placelogic.program.facts import Crossing
 from placelogic.program.expr import Binary, Name, number
+from placelogic.program.facts import Crossing
 from placelogic.program.plan import Boundary, Move, Plan
+
+
+Moves = tuple[Move, Move]
+"""Forward and backward."""
 
 
 def overridden(layers: Layers, plan: Plan) -> tuple[Plan, tuple[Crossing, ...]]:
@@ -22,17 +26,25 @@ def overridden(layers: Layers, plan: Plan) -> tuple[Plan, tuple[Crossing, ...]]:
     for override in sorted(layers.overrides, key=lambda override: override.direction != "forward"):
         for axis in override.axes:
             block = next(block for block in layers.blocks if block.name == override.block)
-            plan, forward, derived = _put(plan, block, override, axis)
-            usual = (forward if override.direction == "forward" else derived).kind
+            plan, new, (forward, back) = _put(plan, block, override, axis)
+            made, derived = (new[0], forward) if override.direction == "forward" else (new[1], back)
             crossings.append(
-                Crossing(block.name, override.tensor, axis, override.direction, _DONE[forward.kind], _BY.get(usual),
-                         override.origin)
-            )  # fmt: skip
+                Crossing(
+                    block.name,
+                    override.tensor,
+                    axis,
+                    override.direction,
+                    _DONE[forward.kind],
+                    _BY.get(derived.kind),
+                    (made.kind, made.scale) != (derived.kind, derived.scale),
+                    override.origin,
+                )
+            )
     return plan, tuple(crossings)
 
 
-def _put(plan: Plan, block: Block, override: Override, axis: str) -> tuple[Plan, Move, Move]:
-    """The new plan, and the moves that stood there, forward and backward."""
+def _put(plan: Plan, block: Block, override: Override, axis: str) -> tuple[Plan, Moves, Moves]:
+    """The new plan, the moves that stand there now, forward and backward, and those that stood there."""
     index = next((i for i, op in enumerate(block.operations) if op.output == override.tensor), None)
     written = plan.moves.get((block.name, index), {}).get(axis) if index is not None else None
     if written is not None:
@@ -53,22 +65,39 @@ def _put(plan: Plan, block: Block, override: Override, axis: str) -> tuple[Plan,
         boundary = made[0] if made else Boundary(block.name, override.tensor, None, axis, forward, forward)
         rest = tuple(b for b in plan.boundaries if b is not boundary)
         # Where a tensor is made comes before its readers, and after what is there already.
-        plan = replace(plan, boundaries=(*rest, _changed(boundary, override)))
-        return plan, boundary.forward, boundary.backward
+        lies = plan.shapes.get((block.name, override.tensor), {}).get(axis)
+        if override.direction == "forward" and override.by == "gather" and lies in block.tensors[override.tensor]:
+            changed = _gathered(boundary, override, lies)
+        else:
+            changed = _changed(boundary, override)
+        plan = replace(plan, boundaries=(*rest, changed))
+        return plan, (changed.forward, changed.backward), (boundary.forward, boundary.backward)
     (boundary,) = active
-    boundaries = tuple(_changed(b, override) if b is boundary else b for b in plan.boundaries)
-    return replace(plan, boundaries=boundaries), boundary.forward, boundary.backward
+    changed = _changed(boundary, override)
+    boundaries = tuple(changed if b is boundary else b for b in plan.boundaries)
+    moves = (changed.forward, changed.backward), (boundary.forward, boundary.backward)
+    return replace(plan, boundaries=boundaries), *moves
+
+
+def _gathered(boundary: Boundary, override: Override, dim: str | None) -> Boundary:
+    """A tensor that is cut, put together where that is not derived; what comes back is cut again."""
+    back = boundary.backward if not boundary.backward.idle else Move("slice", boundary.backward.origin, dim)
+    forward = Move("gather", override.origin, dim, scale=override.scale)
+    return replace(boundary, forward=forward, backward=replace(back, origin=replace(back.origin, stated=False)))
 
 
 def _written(
     plan: Plan, block: Block, index: int, override: Override, axis: str, written: tuple[Move, Move]
-) -> tuple[Plan, Move, Move]:
+) -> tuple[Plan, Moves, Moves]:
     if override.direction == "forward":
-        raise _problem(override, f"what happens forward at `{override.tensor}` is written out in its block", "change it there")
+        raise _problem(
+            override, f"what happens forward at `{override.tensor}` is written out in its block", "change it there"
+        )
     stands = Boundary(block.name, override.tensor, None, axis, *written)
     changed = _changed(stands, override)
     moves = {**plan.moves[block.name, index], axis: (changed.forward, changed.backward)}
-    return replace(plan, moves={**plan.moves, (block.name, index): moves}), *written
+    moved = replace(plan, moves={**plan.moves, (block.name, index): moves})
+    return moved, (changed.forward, changed.backward), written
 
 
 def _changed(boundary: Boundary, override: Override) -> Boundary:

@@ -106,7 +106,7 @@ def stated_dim(program: Program, block: Block, op: bl.Operation, axis: str) -> s
     cut = program.group(name).activations.cut(axis)
     if cut is None or cut.letter != "S" or cut.dim is None or axis in program.work.split_axes:
         return None
-    (tensor,) = (getattr(op, "input"),)
+    (tensor,) = (op.input,)
     return same_dim(cut.dim, block.tensors[tensor])
 
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from placelogic.compat import assert_never
+from placelogic.layers.crossing import SHARE, Lay, crossing, written
 from placelogic.layers.operations import inputs
 from placelogic.layers.places import ANY, experts_dim, split_dim, stated_dim, weights_dim
-from placelogic.layers.wants import SHARE, wants
+from placelogic.layers.wants import wants
 from placelogic.problem import Problem, SpecError
 from placelogic.program import block as bl
 from placelogic.program.block import Block
@@ -20,8 +21,6 @@ from placelogic.program.ops import Origin
 from placelogic.program.plan import Boundary, Move, Work
 from placelogic.program.program import Program
 
-Lay = str | None
-"""None: whole on every device; a dimension: cut on it; `SHARE`."""
 Reader = tuple[int, int]
 
 
@@ -41,6 +40,7 @@ class AxisPlan:
     moves: dict[int, tuple[Move, Move]] = field(default_factory=dict)
     _read: dict[str, dict[tuple[Lay, bool], list[Reader]]] = field(default_factory=dict)
     _origins: dict[str, Origin] = field(default_factory=dict)
+    _back: dict[str, str] = field(default_factory=dict)
 
     def run(self, last: bool) -> None:
         """Plan forward, then backward. `last`: nothing reads what the block leaves."""
@@ -60,11 +60,12 @@ class AxisPlan:
         target = made
         if made == SHARE and want != SHARE:
             target = want
+        target = self._back.get(tensor, target)
         if tensor == self.block.result and not last:
             target = self.leaves
         if target != made:
             origin = self._origins[tensor]
-            self._add(tensor, None, *_crossing(made, target, False, origin))
+            self._add(tensor, None, *crossing(made, target, False, origin))
         return target
 
     def _add(self, tensor: str, readers: tuple[Reader, ...] | None, forward: Move, backward: Move) -> None:
@@ -204,10 +205,18 @@ class AxisPlan:
         else:
             # Whole keys and values; queries by heads or by their places in the sequence.
             targets = [query if query in (op.heads, op.sequence) else None, None, None]
+        if query == key == value == op.sequence and self._trades():
+            # Pieces of the sequence for heads, and back right after.
+            targets = [op.heads, op.kv_heads, op.kv_heads]
+            self._back[op.output] = op.sequence
         part = targets[0] is not None and targets[1] is None
         for slot, target in enumerate(targets):
             self._take(index, slot, target, partial=part and slot > 0)
         return targets[0]
+
+    def _trades(self) -> bool:
+        layers = self.program.layers
+        return layers is not None and any(e.axis == self.axis and e.by == "all_to_all" for e in layers.attention)
 
     def _dispatch(self, index: int, op: bl.Dispatch, come: Lay) -> Lay:
         experts = self.block.tensors[op.output][0]
@@ -242,30 +251,8 @@ class AxisPlan:
         self._take(index, 0, come)
         if self.axis not in op.axes:
             return come
-        origin = op.origin
-        match op.kind:
-            case "reduce":
-                self.moves[index] = (Move(op.op or "sum", origin), Move("none", origin))
-                return None
-            case "gather":
-                self.moves[index] = (Move("gather", origin, op.dim), Move("slice", origin, op.dim))
-                return None
-            case "slice":
-                self.moves[index] = (Move("slice", origin, op.dim), Move("gather", origin, op.dim))
-                return op.dim
-            case "reduce_scatter":
-                kind = "scatter_mean" if op.op == "mean" else "scatter"
-                self.moves[index] = (Move(kind, origin, op.dim), Move("gather", origin, op.dim))
-                return op.dim
-            case "all_to_all":
-                there = Move("exchange", origin, op.dim, op.into)
-                self.moves[index] = (there, Move("exchange", origin, op.into, op.dim))
-                return op.into
-            case "broadcast":
-                self.moves[index] = (Move("root", origin), Move("none", origin))
-                return None
-            case _:
-                assert_never(op.kind)
+        self.moves[index], lay = written(op)
+        return lay
 
     # --- backward -----------------------------------------------------------------------------
 
@@ -281,24 +268,8 @@ class AxisPlan:
                 continue
             for (target, part), readers in groups.items():
                 if target != self.lay[tensor] or part:
-                    moves = _crossing(self.lay[tensor], target, part, self._origins[tensor])
+                    moves = crossing(self.lay[tensor], target, part, self._origins[tensor])
                     self._add(tensor, tuple(readers), *moves)
-
-
-def _crossing(come: Lay, target: Lay, part: bool, origin: Origin) -> tuple[Move, Move]:
-    """The cheapest way from one layout to another, and its transpose for a gradient that comes back whole,
-    or in shares (`part`)."""
-    if come == target:
-        return Move("none", origin), Move("sum" if part else "none", origin)
-    if come == SHARE:
-        if target is None:
-            return Move("sum", origin), Move("sum" if part else "none", origin)
-        return Move("scatter", origin, target), Move("gather", origin, target)
-    if come is None:
-        return Move("slice", origin, target), Move("gather", origin, target)
-    if target is None:
-        return Move("gather", origin, come), Move("scatter" if part else "slice", origin, come)
-    return Move("exchange", origin, come, target), Move("exchange", origin, target, come)
 
 
 def plan_axis(

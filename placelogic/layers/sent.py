@@ -116,7 +116,8 @@ def _moves(plan: Plan, block: Block, tensor: str, axis: str, move: Move, when: P
     kind = KINDS.get(move.kind)
     if kind is None:
         return
-    cut = {a: dim for a, dim in plan.shapes.get((block.name, tensor), {}).items() if a != axis}
+    dims = block.tensors[tensor]
+    cut = {a: dim for a, dim in plan.shapes.get((block.name, tensor), {}).items() if a != axis and dim in dims}
     if kind == "all-to-all" and move.dim is not None:
         cut[axis] = move.dim
     yield Sent(
@@ -156,8 +157,8 @@ def _stages(program: Program, plan: Plan, block: Block) -> Iterator[Sent]:
     """What one stage hands to the next, and the gradient that comes back."""
     stages = program.stages
     assert stages is not None
-    cut = plan.shapes.get((block.name, block.input), {})
     dims = block.tensors[block.input]
+    cut = {axis: dim for axis, dim in plan.shapes.get((block.name, block.input), {}).items() if dim in dims}
     for when in ("forward", "backward"):
         yield Sent(
             block.name,

@@ -7,17 +7,15 @@ from dataclasses import dataclass, field, replace
 
 from placelogic.layers.backward import backward
 from placelogic.layers.forward import forward, needs_right
+from placelogic.layers.moving import after, moved_backward, moved_forward
 from placelogic.layers.operations import inputs, name_of
+from placelogic.layers.record import Gradient, Layer, Need
 from placelogic.layers.values import (
     Misfit,
-    Part,
     Shape,
     Value,
     added,
-    after,
     fresh,
-    moved_backward,
-    moved_forward,
     signature,
     without,
 )
@@ -28,58 +26,15 @@ from placelogic.program.ops import Axes, Origin
 from placelogic.program.plan import Boundary, Move, Plan, Work
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
-    """A condition of the forward pass. `axis`: wrong wherever the axis has two devices or more, because
-    `reason`; else `parts` have to be what one device has."""
-
-    layer: int
-    block: str
-    tensor: str
-    operation: str
-    origin: Origin
-    axis: str | None
-    reason: str
-    parts: tuple[Part, ...]
-    nonlinear: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Gradient:
-    """The gradient of the weights of one operation in one layer."""
-
-    layer: int
-    block: str
-    index: int
-    value: Value
-    own: frozenset[str]
-
-
-@dataclass(slots=True)
-class Layer:
-    """One layer of a block: what was read and made in it."""
-
-    block: Block
-    number: int
-    made: dict[str, Value] = field(default_factory=dict)
-    before: dict[str, list[Shape]] = field(default_factory=dict)
-    read: dict[tuple[int, int], Value] = field(default_factory=dict)
-    crossed: dict[tuple[int, int], list[Shape]] = field(default_factory=dict)
-    bare: dict[str, Shape] = field(default_factory=dict)
-
-    def name(self, index: int) -> int:
-        """A number of its own for each operation of each layer, and some to spare for its inputs."""
-        return ((self.number + 1) * 1000 + index) * 8
-
-
 @dataclass(slots=True)
 class Walk:
-    """`chain`: the blocks, repeated ones as often as they are followed. `axes`: of the mesh. `nominal`: the layers of the walk
+    """`chain`: the blocks, repeated ones as often as they are followed. `axes`: of the mesh; `split`: those that split the work. `nominal`: the layers of the walk
     through the plan without overrides, by block: how things lie there."""
 
     plan: Plan
     chain: Sequence[Block]
     axes: Axes
+    split: frozenset[str]
     nominal: Mapping[str, Layer] = field(default_factory=dict)
     layers: list[Layer] = field(default_factory=list)
     needs: list[Need] = field(default_factory=list)
@@ -189,7 +144,7 @@ class Walk:
         """Pieces over several axes nest as the mesh lists them, as shards of weights do. Raises PL386."""
         cut: dict[str, list[str]] = {}
         for axis, dim in shape.items():
-            if axis not in self.arrives:
+            if axis not in self.split:
                 cut.setdefault(dim, []).append(axis)
         for dim, axes in cut.items():
             if axes != sorted(axes, key=self.axes.index):
@@ -258,9 +213,7 @@ class Walk:
         if wrong:
             op = layer.block.operations[index]
             what = name_of(op) if nonlinear else "the loss"
-            self.needs.append(
-                Need(layer.number, layer.block.name, tensor, what, op.origin, None, "", wrong, nonlinear)
-            )
+            self.needs.append(Need(layer.number, layer.block.name, tensor, what, op.origin, None, "", wrong, nonlinear))
         return bool(wrong)
 
     def _mended(self, layer: Layer, tensor: str, reader: tuple[int, int]) -> None:
@@ -282,7 +235,9 @@ class Walk:
             if isinstance(op, bl.Collective):
                 gradients: Sequence[Value] = [self._collective_backward(block, index, ins[0], here)]
             else:
-                back = backward(block, index, layer.name(index), here, ins, layer.bare[op.output], self._work(block, index))
+                back = backward(
+                    block, index, layer.name(index), here, ins, layer.bare[op.output], self._work(block, index)
+                )
                 gradients = back.ins
                 if back.weights is not None:
                     self.gradients.append(Gradient(layer.number, block.name, index, back.weights, back.own))
@@ -291,7 +246,9 @@ class Walk:
                 reader = (index, slot)
                 chain = list(zip(self.plan.at(block.name, tensor, reader), layer.crossed[reader]))
                 for boundary, shape in reversed(chain):
-                    gradient = moved_backward(gradient, boundary.backward, boundary.axis, _like(gradient.shape, boundary.axis, shape))
+                    gradient = moved_backward(
+                        gradient, boundary.backward, boundary.axis, _like(gradient.shape, boundary.axis, shape)
+                    )
                 waiting.setdefault(tensor, []).append(gradient)
         found = self._made_backward(layer, block.input, waiting.get(block.input, []))
         return found if found is not None else Value(layer.bare[block.input])

@@ -75,6 +75,10 @@ def candidates(place: Place) -> Iterator[Edit]:
             near = {n for n in range(1, int(size)) if size % n == 0 or n + 3 >= size}
             for smaller in sorted(near, reverse=True):  # the largest that divides
                 yield replace(node.span, f"{node.name} = {smaller}")
+        case ast.DrawnStmt() | ast.PositionsStmt():
+            fixed = "global" if isinstance(node, ast.PositionsStmt) else "same"
+            yield replace(node.span, statement_text(_with(node, kind=fixed)))
+            yield delete(source, node.span)
         case ast.FeedStmt():
             return  # what the loader does is a fact: the loader has to change, not the spec
         case ast.LossStmt():

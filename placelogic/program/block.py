@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from placelogic.program.expr import Expr
+from placelogic.program.habits import Counted, Drawn, Exchange, Override
 from placelogic.program.ops import Axes, Origin
 from placelogic.source import Span
 
@@ -237,32 +238,6 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Override:
-    """What an implementation really does where a tensor changes how it lies, in one direction.
-
-    `tensor` may name weights in a spec without blocks (backward only): the gradient that reaches those
-    weights and all before them. `scale` multiplies what results."""
-
-    direction: Literal["forward", "backward"]
-    block: str | None
-    tensor: str
-    axes: Axes
-    by: Literal["none", "sum", "mean", "slice", "zero", "gather"]
-    scale: Expr | None
-    origin: Origin
-
-
-@dataclass(frozen=True, slots=True)
-class Exchange:
-    """How attention works along an atom that splits the sequence: keys and values are gathered, or go round in
-    a `ring` (the same values, in pieces), or an `all_to_all` trades the pieces of the sequence for heads."""
-
-    axis: str
-    by: Literal["gather", "ring", "all_to_all"]
-    origin: Origin
-
-
-@dataclass(frozen=True, slots=True)
 class Layers:
     """All blocks of a spec, the sizes of their dimensions, and what a person says they do. `bytes` of one
     element of an activation come from `precision` (compute)."""
@@ -272,3 +247,6 @@ class Layers:
     overrides: tuple[Override, ...]
     attention: tuple[Exchange, ...] = ()
     """Atoms that nothing is said about gather keys and values."""
+    drawn: tuple[Drawn, ...] = ()
+    counted: tuple[Counted, ...] = ()
+    """What is not said is as it has to be: places of the whole sequence, equal numbers on copies."""

@@ -103,7 +103,7 @@ class Need:
 @dataclass(frozen=True, slots=True)
 class Crossing:
     """One override in the plan. `done`: what happens there forward, in words; `usual`: how the line would have
-    to be for what is derived (`by` a word), None where it would have to go."""
+    to be for what is derived (`by` a word), None where it would have to go. `changes`: it is not what is derived."""
 
     block: str
     tensor: str
@@ -111,6 +111,7 @@ class Crossing:
     direction: Literal["forward", "backward"]
     done: str
     usual: str | None
+    changes: bool
     origin: Origin
 
 

@@ -13,7 +13,9 @@ from typing import Literal
 from placelogic.program.expr import Expr
 from placelogic.program.ops import Origin
 
-MoveKind = Literal["none", "sum", "mean", "scatter", "scatter_mean", "gather", "slice", "pad", "exchange", "zero", "root"]
+MoveKind = Literal[
+    "none", "sum", "mean", "scatter", "scatter_mean", "gather", "slice", "pad", "exchange", "zero", "root"
+]
 
 
 @dataclass(frozen=True, slots=True)

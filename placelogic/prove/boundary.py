@@ -93,7 +93,11 @@ def _misfit(program: Program, need: Need, axis: str) -> Told:
     layering = program.layering
     crossings = layering.crossings if layering is not None else ()
     forward = next(
-        (c for c in crossings if (c.tensor, c.axis, c.block, c.direction) == (need.tensor, axis, need.block, "forward")),
+        (
+            c
+            for c in crossings
+            if (c.tensor, c.axis, c.block, c.direction) == (need.tensor, axis, need.block, "forward")
+        ),
         None,
     )
     return Told(
@@ -139,9 +143,9 @@ def told_of_flow(program: Program, sizes: Sizes, one: Obligation, env: Mapping[s
     return Told(
         "FW06",
         (crossing.axis,),
-        f"{_wrong(one, crossing, table, sizes)}: this is not the transpose of what happens forward",
+        f"{_wrong(one, crossing, table, sizes)}{_wanted(crossing)}",
         f"forward, {crossing.done}",
-        f"say `by {crossing.usual}`, or leave this line out: that is what undoes it"
+        f"say `by {crossing.usual}`, the transpose of what happens forward, or leave this line out: that is derived"
         if crossing.usual is not None
         else "leave this line out: then its transpose is derived",
         fault_of(table),
@@ -150,12 +154,26 @@ def told_of_flow(program: Program, sizes: Sizes, one: Obligation, env: Mapping[s
     )
 
 
+def _wanted(crossing: Crossing) -> str:
+    """What would be the transpose, in words."""
+    axis = crossing.axis
+    wanted = {
+        "none": f"what arrives is whole on every device along {axis}, and nothing has to be added up",
+        "sum": f"what arrives are shares, to be added up over {axis}",
+        "slice": f"what arrives is whole on every device along {axis}, and each keeps its piece",
+        "gather": f"what arrives are pieces, to be put together over {axis}",
+    }.get(crossing.usual or "")
+    return f": {wanted}" if wanted is not None and crossing.direction == "backward" else ""
+
+
 def _crossing(program: Program, one: Obligation) -> Crossing | None:
     """The override that the gradient came through: a backward one, where there are several."""
     assert one.through is not None and program.layering is not None
-    through = [origin for path in one.through.flow.paths for origin in path.through]
+    flow = one.through.flow
+    beyond = [path for _, paths in flow.beyond or () for path in paths]
+    through = [origin for path in (*flow.paths, *beyond) for origin in path.through]
     met = [crossing for crossing in program.layering.crossings if crossing.origin in through]
-    met.sort(key=lambda crossing: crossing.direction != "backward")
+    met.sort(key=lambda crossing: (not crossing.changes, crossing.direction != "backward"))
     return met[0] if met else None
 
 

@@ -16,6 +16,7 @@ from placelogic.prove.run import Run
 from placelogic.prove.sizes import Sizes
 from placelogic.prove.start import random_obligations, start_obligations
 from placelogic.prove.state import alignment_obligations, optimizer_obligations, replica_obligations, shards
+from placelogic.prove.streams import stream_obligations
 from placelogic.prove.transfer import Group
 from placelogic.prove.values import Trace
 from placelogic.prove.whole import conflict_obligations, forward_obligations, skip_obligations
@@ -41,6 +42,7 @@ def collect(program: Program, sizes: Sizes) -> Collected:
         out += start_obligations(program, weights, sizes)
         out += random_obligations(program, weights, facts[weights.name], sizes)
     out += division_obligations(program, sizes)
+    out += stream_obligations(program, sizes)
     out += need_obligations(program, sizes)
     flowing: dict[str, list[tuple[Flow | None, Trace]]] = {}
     for step in program.steps:

@@ -16,7 +16,7 @@ from placelogic.prove.sizes import PER_ITEM, Sizes
 from placelogic.prove.table import MAX_ROWS
 from placelogic.report.diagnostic import Counterexample, DeviceRow, Finding
 
-_ORDER = ("CC01", "FW01", "FW02", "FW05", "FW03", "FW04", "FW06", "SC05", "SC07", "CC02", "GI", "SC02", "SC03", "SC06", "SC08", "SC04", "GI07", "SC01")
+_ORDER = ("CC01", "FW01", "FW02", "FW05", "FW03", "FW04", "FW06", "FW07", "FW08", "SC05", "SC07", "CC02", "GI", "SC02", "SC03", "SC06", "SC08", "SC04", "GI07", "SC01")
 """Causes before consequences; a code not listed stands with its family."""
 
 

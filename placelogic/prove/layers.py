@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from placelogic.program.facts import Flow, Parts, Path, When
 from placelogic.program.program import Program
+from placelogic.prove.differ import sum_differs
 from placelogic.prove.formula import TRUE, Formula, at_least, both, either
-from placelogic.prove.gradient import sum_differs
 from placelogic.prove.kinds import COPY, SHARE, Kind, spoil
 from placelogic.prove.obligations import Obligation, Through
 from placelogic.prove.sizes import Sizes
@@ -29,7 +29,12 @@ def need_obligations(program: Program, sizes: Sizes) -> Iterator[Obligation]:
             code="FW05" if need.axis is not None else "FW",
             weights=None,
             axes=axes,
-            violation=both(when, at_least(sizes.size(need.axis), 2) if need.axis is not None else _wrong(program.mesh.axes, need.parts, sizes)),
+            violation=both(
+                when,
+                at_least(sizes.size(need.axis), 2)
+                if need.axis is not None
+                else _wrong(program.mesh.axes, need.parts, sizes),
+            ),
             span=need.origin.span,
             stated=need.origin.stated,
             message="",

@@ -62,5 +62,7 @@ class Obligation:
     warning: bool = False
     through: Through | None = None
     need: Need | None = None
+    drawn: bool = False
+    """About random numbers and positions inside layers."""
     possible: Formula | None = None
     """Where it is enough that some allowed mesh meets a condition: that condition, until it is settled."""

@@ -11,7 +11,7 @@ from placelogic.program.program import Program
 from placelogic.prove.arithmetic import check_arithmetic
 from placelogic.prove.collect import Collected, collect
 from placelogic.prove.confirm import Confirmation, complete, confirmer, dealer
-from placelogic.prove.divide import settle
+from placelogic.prove.divide import division_assumptions, settle
 from placelogic.prove.findings import arrange, finding
 from placelogic.prove.formula import FALSE, TRUE, Formula, either
 from placelogic.prove.notes import notes
@@ -67,7 +67,7 @@ def decide(program: Program, options: Options = Options()) -> Decision:
 
 def _decision(program: Program, options: Options) -> Decision:
     sizes, named = sizes_of(program)
-    printed = _assumptions(program, named)
+    printed = _assumptions(program, named, sizes)
     trained = [weights for weights in program.weights if not weights.frozen]
     if not trained:
         return Decision(_vacuous(program, printed, "nothing is trained: every weight group is frozen"))
@@ -103,12 +103,12 @@ def _decide(
     used = set(together.core)
     if together.status != "unsat" and not explain:
         return SpecReport(program.name, "refuted" if together.status == "sat" else "undecided", printed), ()
-    results: dict[tuple[Formula, str | None, bool], Found | GaveUp | None] = {}
+    results: dict[object, Found | GaveUp | None] = {}
     hopeless: dict[Formula, GaveUp] = {}  # asked once, not once per weight group
     simulated: dict[object, Outcome] = {}  # what layers came to on one mesh decides about all weights
     if together.status != "unsat":
         for one in pending:
-            key = (one.violation, one.weights, one.through is not None)
+            key = _key(one)
             if key not in results:
                 results[key] = hopeless.get(one.violation) or _search(program, sizes, solver, one, simulated)
             result = results[key]
@@ -138,7 +138,13 @@ def _decide(
         obligations=counts,
         findings=tuple(told),
     )
-    return report, tuple(_question(one, results.get((one.violation, one.weights, one.through is not None))) for one in obligations)
+    return report, tuple(_question(one, results.get(_key(one))) for one in obligations)
+
+
+def _key(one: Obligation) -> object:
+    """Obligations with one answer: the same question, put to the same simulation."""
+    layers = one.need is not None or one.through is not None or one.drawn
+    return one.violation, one.weights, layers, one.axes if one.code == "FW07" else None
 
 
 def _question(one: Obligation, result: Found | GaveUp | None) -> Question:
@@ -156,15 +162,15 @@ def _search(
     weights = None if one.code == "GI07" else one.weights
     if one.code == "FW07":
         return smallest(solver, sizes, one.violation, dealer(program, sizes, one.axes))
-    layers = simulated if one.need is not None or one.through is not None else None
+    layers = simulated if one.need is not None or one.through is not None or one.drawn else None
     return smallest(solver, sizes, one.violation, confirmer(program, sizes, weights, layers))
 
 
 # --- reports that are no decision -----------------------------------------------------------
 
 
-def _assumptions(program: Program, named: Iterable[Named]) -> tuple[str, ...]:
-    printed = [assumption.name for assumption in named]
+def _assumptions(program: Program, named: Iterable[Named], sizes: Sizes) -> tuple[str, ...]:
+    printed = [*(assumption.name for assumption in named), *division_assumptions(program, sizes)]
     printed.append("tokens even" if program.work.tokens_even else "tokens uneven")
     return tuple(dict.fromkeys([*printed, ADDITIVE]))
 

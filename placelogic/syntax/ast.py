@@ -739,6 +739,28 @@ class AttentionStmt:
     span: Span
 
 
+@dataclass(frozen=True, slots=True)
+class DrawnStmt:
+    """`random d of layer over tp same`: whether devices draw the same numbers where `tensor` is made."""
+
+    tensor: str
+    block: str
+    axes: tuple[AxisRef, ...]
+    kind: Literal["same", "different"]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class PositionsStmt:
+    """`positions c of layer over cp local`: from where a device counts the places of its piece of a sequence."""
+
+    tensor: str
+    block: str
+    axes: tuple[AxisRef, ...]
+    kind: Literal["local", "global"]
+    span: Span
+
+
 # --- specs, claims, expectations ------------------------------------------------------------
 
 
@@ -805,6 +827,8 @@ Statement = (
     | CheckpointStmt
     | OverrideStmt
     | AttentionStmt
+    | DrawnStmt
+    | PositionsStmt
     | SpecDef
     | BudgetStmt
     | ClaimStmt

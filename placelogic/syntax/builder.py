@@ -21,7 +21,7 @@ RESERVED = ("none", "microbatches", TOKENS)
 MAX_DIGITS = 30
 
 _WORDS = {"split_dim", "combination", "average", "likeness", "end", "state", "unit", "verdict", "function_name",
-          "attention_word", "attention_way", "direction", "change"}  # fmt: skip
+          "attention_word", "attention_way", "reach", "direction", "change"}  # fmt: skip
 
 # Rules whose children are the fields of a class, in order.
 _FIELDS = {
@@ -35,7 +35,8 @@ _FIELDS = {
     "routed": ast.RoutedProp, "freeze": ast.FreezeStmt, "model_arg": ast.Argument, "named_arg": ast.Argument,
     "place_entry": ast.PlaceEntry, "budget": ast.BudgetStmt, "expect": ast.ExpectStmt,
     "dim_size": ast.DimSize, "operation": ast.OperationLine, "embedding": ast.EmbeddingOp, "norm": ast.NormOp,
-    "router": ast.RouterOp, "attention_over": ast.AttentionStmt,
+    "router": ast.RouterOp, "attention_over": ast.AttentionStmt, "drawn": ast.DrawnStmt,
+    "positions": ast.PositionsStmt,
 }  # fmt: skip
 
 # Rules whose children are one field, a tuple.

@@ -59,7 +59,8 @@ EXAMPLES = {
     "fetch": "fetch params", "size": "size 4*h*h*L", "layers": "layers L", "dims": "dims in out",
     "kind": "kind vector", "used": "used on first and last of pp", "routed": "routed over ep",
     "block": "block layer repeat L { ... }", "input": "input x(batch, sequence, hidden)",
-    "checkpoint": "checkpoint scores of layer", "attention": "attention over cp by ring", "forward": "forward n over tp by none",
+    "checkpoint": "checkpoint scores of layer", "attention": "attention over cp by ring",
+    "positions": "positions c of layer over cp global", "forward": "forward n over tp by none",
     "backward": "backward n of layer over tp by sum",
 }  # fmt: skip
 """One right line for each first word. A test parses them all (with a line for each `...`)."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from tests.elaborate.flips_blocks import LAYER_TEXTS
+from tests.elaborate.flips_blocks import LAYER_TEXTS, MISFITS, OVERRIDE
 
 CHANGES = "changes"
 
@@ -246,6 +246,7 @@ EXPECTED = [
 ]  # fmt: skip
 
 LAYERS = [flip for texts, base, frame in LAYER_TEXTS for flip in chain(*texts, base=base, frame=frame)]
+LAYERS += [Flip("", text, OVERRIDE, "PL384") for text in MISFITS]
 """Blocks of operations, from flips_blocks.py."""
 
 FLIPS = [*SIZES, *WORK, *COMBINE, *STEPS, *START, *WEIGHTS, *PLACES, *REUSE, *EXPECTED, *LAYERS]

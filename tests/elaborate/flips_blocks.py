@@ -85,11 +85,20 @@ LAYER_TEXTS: list[tuple[tuple[str, ...], str, str]] = [
      FRAME.replace("@", "x1 = gelu x\ny = gelu x1") + "@"),
     (("", "forward x of b over tp by none", "backward x of b over tp by none", "backward x of b over tp by sum",
       "backward x of b over tp by sum scale 1/tp",
-      "backward y over tp by mean", "backward y over tp by slice", "backward y over tp by zero",
-      "backward y over tp by gather", "backward y over tp, cp by gather", "backward y over tp by sum",
+      "backward y over tp by mean", "backward y over tp by zero", "backward y over tp, cp by zero",
+      "backward y over tp by sum",
       "backward y over tp by sum scale 1/tp", "forward y over tp by sum scale 1/tp", "forward y over none by sum"), ONE,
      FRAME.replace("@", "y = gelu x") + "@"),
     (("", "attention over cp by gather", "attention over cp by ring", "attention over cp by all_to_all"), ONE,
      FRAME.replace("@", f"{HEADS}c = attention q, k, k{BACK}") + "sequence over cp\n@"),
+    (("", "random y of b over tp same", "random y of b over tp different", "random y of b over tp, cp different"), ONE,
+     FRAME.replace("@", "y = dropout x") + "@"),
+    (("", "random c of b over tp same", "positions c of b over tp local", "positions c of b over tp global",
+      "positions c of b over tp, cp global"), ONE,
+     FRAME.replace("@", f"{HEADS}c = attention q, k, k dropout positions{BACK}") + "@"),
 ]  # fmt: skip
 """Texts that stand where the frame has an @, each to be flipped with the next; what stands before the frame."""
+
+OVERRIDE = ONE + FRAME.replace("@", "y = gelu x")
+MISFITS = ("backward y over tp by slice", "backward y over tp by gather")
+"""Refused where nothing is gathered or cut (PL384)."""

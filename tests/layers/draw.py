@@ -58,7 +58,7 @@ def draw(seed: int) -> str:
 def _drawn(random: Random) -> str:
     draft = Draft(random)
     draft.axes = random.choice([["tp"], ["tp"], ["dp", "tp"], ["cp", "tp"], ["tp", "tq"], ["ep", "tp"]])
-    draft.head = [f"mesh {', '.join(draft.axes)}", "let P = 64"]
+    draft.head = [f"mesh {', '.join(draft.axes)}"]
     splits = {"dp": "batch", "cp": "sequence", "ep": "tokens"}
     draft.head += [f"{splits[axis]} over {axis}" for axis in draft.axes if axis in splits]
     if random.random() < 0.15:
@@ -93,7 +93,7 @@ def _weights(draft: Draft, kind: str, sides: tuple[str, ...] = ()) -> str:
     if routed:
         more += ", routed over ep"
         draft.places.append(f"place {name} over ep {{ params sharded, optimizer sharded, gradients sharded }}")
-    draft.groups.append(f"weights {name} {{ size P, kind {kind}{more} }}")
+    draft.groups.append(f"weights {name} {{ kind {kind}{more} }}")
     for axis in draft.axes:
         if axis not in ("tp", "tq") or kind in ("vector", "router"):
             continue
@@ -246,7 +246,7 @@ def _experts(layer: Layer) -> None:
     if x is None:
         return
     draft = layer.draft
-    r = layer.add(f"router {x} with {_weights(draft, 'router')} from hidden to expert top 1", ("scores",), x)
+    r = layer.add(f"router {x} with {_weights(draft, 'router')} from hidden to expert top 2", ("scores",), x)
     t = layer.add(f"dispatch {x} by {r}", EXPERT, r, x)
     one = _weights(draft, "expert", ("hidden", "ffn", "expert"))
     g = layer.add(f"grouped linear {t} with {one} from hidden to ffn", EXPERT_FFN, t)
@@ -264,7 +264,9 @@ def _collective(layer: Layer) -> None:
     assert x is not None
     axis, dim = random.choice(free), random.choice(dims[1:])
     word = random.choice(["reduce", "reduce", "gather", "slice", "reduce_scatter"])
-    how = {"reduce": f"by {random.choice(['sum', 'sum', 'mean'])}", "reduce_scatter": f"on {dim}"}.get(word, f"on {dim}")
+    how = {"reduce": f"by {random.choice(['sum', 'sum', 'mean'])}", "reduce_scatter": f"on {dim}"}.get(
+        word, f"on {dim}"
+    )
     layer.add(f"{word} {x} over {axis} {how}", dims, x)
 
 
@@ -280,7 +282,9 @@ def _finish(layer: Layer) -> None:
             dims = layer.made[odd]
             draft = layer.draft
             if dims == FFN:
-                layer.add(f"linear {odd} with {_weights(draft, 'matrix', ('hidden', 'ffn'))} from ffn to hidden", HIDDEN, odd)
+                layer.add(
+                    f"linear {odd} with {_weights(draft, 'matrix', ('hidden', 'ffn'))} from ffn to hidden", HIDDEN, odd
+                )
             elif dims in (HEADS, KV):
                 inner = f"{dims[2]}, head"
                 name = _weights(draft, "matrix", ("hidden", dims[2]))

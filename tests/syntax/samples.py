@@ -231,6 +231,10 @@ checkpoint p to y of layer
 attention over cp, tp by ring
 attention over cp*tp by all_to_all
 attention over none by gather
+random d of layer over tp same
+random d of layer over tp*cp different
+positions c of layer over cp local
+positions c of layer over cp, tp global
 """
 
 ALL = {"blocks": BLOCKS, "small": SMALL, "cluster": CLUSTER, "library": LIBRARY, "steps": STEPS, "words": WORDS}

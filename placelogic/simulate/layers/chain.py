@@ -11,10 +11,12 @@ from placelogic.program.expr import Expr
 from placelogic.program.plan import Move, Plan, Work
 from placelogic.simulate.arithmetic import PRIME, mix
 from placelogic.simulate.layers import functions as fn
-from placelogic.simulate.layers import mixing, moves
-from placelogic.simulate.layers.arrays import Array, Labels, added, filled
+from placelogic.simulate.layers import moves
+from placelogic.simulate.layers.arrays import Labels, added
 from placelogic.simulate.layers.functions import Element, Gradients, Local
+from placelogic.simulate.layers.habits import Habits
 from placelogic.simulate.layers.moves import Arrays
+from placelogic.simulate.layers.one import inputs, one_back, one_forward, weights_dims
 from placelogic.simulate.mesh import Grid
 
 WeightsOf = Callable[[int, int, bl.Operation, tuple[str, ...]], fn.Weights]
@@ -45,6 +47,7 @@ class Chain:
     number: Callable[[Expr], int]
     weights: WeightsOf
     alone: bool = False
+    habits: Habits | None = None
     layers: list[Layer] = field(default_factory=list)
     gradients: dict[tuple[int, int], list[Gradients]] = field(default_factory=dict)
 
@@ -98,38 +101,15 @@ class Chain:
             case _:
                 scores = layer.arrays[op.router] if isinstance(op, bl.Dispatch) else None
                 return [
-                    self._one(layer, index, op, x, [arrays[x] for arrays in ins], scores and scores[x])
+                    one_forward(
+                        layer.block,
+                        self._local(layer, index, op, x),
+                        op,
+                        [arrays[x] for arrays in ins],
+                        scores and scores[x],
+                    )
                     for x in range(self.grid.count)
                 ]
-
-    def _one(self, layer: Layer, index: int, op: bl.Operation, x: int, ins: list[Array], scores: Array | None) -> Array:
-        local = self._local(layer, index, op, x)
-        match op:
-            case bl.Linear():
-                return fn.linear(local, op, ins[0], op.produced)
-            case bl.Bias():
-                return fn.bias(local, op, ins[0])
-            case bl.Embedding():
-                return fn.embedding(local, op, ins[0])
-            case bl.Norm():
-                return fn.normalised(local, op.over, ins[0])
-            case bl.Elementwise():
-                return fn.elementwise(local, ins[0])
-            case bl.Add():
-                return fn.summed(ins)
-            case bl.Multiply():
-                return fn.multiplied(*ins)
-            case bl.Attention():
-                return mixing.Attention(local, *ins).forward()
-            case bl.Router():
-                return mixing.route(local, ins[0])
-            case bl.Dispatch():
-                assert scores is not None
-                dim = layer.block.tensors[op.output][0]
-                return mixing.dispatch(op, local.places(dim), dim, ins[0], scores)
-            case bl.Combine():
-                return mixing.combine(ins[0], ins[1], layer.block.tensors[op.input][0])
-        raise AssertionError(op)
 
     def _moves(self, layer: Layer, index: int) -> list[tuple[str, tuple[Move, Move]]]:
         return list(self.plan.moves.get((layer.block.name, index), {}).items())
@@ -137,9 +117,7 @@ class Chain:
     def _totals(self, layer: Layer, index: int, op: bl.CrossEntropy, arrays: Arrays) -> list[dict[Element, int]]:
         """The sum over a vocabulary, added up over the devices that share it out."""
         axes = tuple(axis for axis, work in self._work(layer, index).items() if work.pieces is not None)
-        own = [
-            fn._logits(self._local(layer, index, op, x), op, arrays[x]) for x in range(self.grid.count)
-        ]
+        own = [fn._logits(self._local(layer, index, op, x), op, arrays[x]) for x in range(self.grid.count)]
         found = list(own)
         for members in self.grid.groups(axes) if axes and op.parallel else ():
             total = {key: sum(own[x].get(key, 0) for x in members) % PRIME for key in own[members[0]]}
@@ -166,15 +144,14 @@ class Chain:
         factor = op.factor if isinstance(op, bl.Elementwise) else None
         if isinstance(op, bl.Bias) and not self.alone:
             factor = op.scale
-        return Local(
-            op,
-            mine,
-            self.sizes,
-            self.weights(layer.number, index, op, dims),
-            mix(layer.number, index, 77),
-            1 if factor is None else self.number(factor),
-            int(self._top(op)),
-        )
+        seed, position = mix(layer.number, index, 77), int
+        if self.habits is not None:
+            read, made = layer.read[index, 0], layer.made[inputs(op)[0]]
+            seed = self.habits.seed(layer.block, op.output, x, seed, read)
+            position = self.habits.position(layer.block, op.output, x, made, self.sizes.get("sequence", 1))
+        number = 1 if factor is None else self.number(factor)
+        weights = self.weights(layer.number, index, op, dims)
+        return Local(op, mine, self.sizes, weights, seed, number, int(self._top(op)), position)
 
     def _top(self, op: bl.Operation) -> int:
         return self.number(op.top) if isinstance(op, bl.Router) else 1
@@ -203,9 +180,13 @@ class Chain:
                     chain = list(enumerate(self.plan.at(layer.block.name, tensor, (index, slot))))
                     for place, boundary in reversed(chain):
                         arrays = moves.backward(
-                            arrays, boundary.backward, boundary.axis, self.grid, self._factor(boundary.backward),
+                            arrays,
+                            boundary.backward,
+                            boundary.axis,
+                            self.grid,
+                            self._factor(boundary.backward),
                             layer.crossed[index, slot, place],
-                        )  # fmt: skip
+                        )
                     waiting.setdefault(tensor, []).append(arrays)
             if layer.block.input in waiting:
                 arrived = self._crossed_back(layer, layer.block.input, waiting[layer.block.input])
@@ -215,9 +196,13 @@ class Chain:
         chain = list(enumerate(self.plan.at(layer.block.name, tensor, None)))
         for place, boundary in reversed(chain):
             arrays = moves.backward(
-                arrays, boundary.backward, boundary.axis, self.grid, self._factor(boundary.backward),
+                arrays,
+                boundary.backward,
+                boundary.axis,
+                self.grid,
+                self._factor(boundary.backward),
                 layer.before[tensor, place],
-            )  # fmt: skip
+            )
         return arrays
 
     def _back(self, layer: Layer, index: int, op: bl.Operation, here: Arrays) -> list[Arrays]:
@@ -235,76 +220,10 @@ class Chain:
             local = self._local(layer, index, op, x)
             mine = [arrays[x] for arrays in ins]
             scores = layer.arrays[op.router][x] if isinstance(op, bl.Dispatch) else None
-            back, gradient = _one_back(layer.block, local, op, mine, here[x], scores, total and total[x])
+            back, gradient = one_back(layer.block, local, op, mine, here[x], scores, total and total[x])
             for arrays, array in zip(out, back):
                 arrays.append(array)
             made.append(gradient)
         if any(made):
             self.gradients[layer.number, index] = made
         return out
-
-
-def _one_back(
-    block: Block, local: Local, op: bl.Operation, ins: list[Array], here: Array, scores: Array | None,
-    total: dict[Element, int] | None,
-) -> tuple[list[Array], Gradients]:  # fmt: skip
-    match op:
-        case bl.Linear():
-            back, gradient = fn.linear_back(local, op, ins[0], op.produced, here)
-            return [back], gradient
-        case bl.Bias():
-            back, gradient = fn.bias_back(local, op, here)
-            return [back], gradient
-        case bl.Embedding():
-            return [filled(ins[0].dims, ins[0].labels, lambda _: 0)], fn.embedding_back(local, op, ins[0], here)
-        case bl.Norm():
-            back, gradient = fn.normalised_back(local, op.over, ins[0], here)
-            return [back], gradient if op.weights is not None else {}
-        case bl.Elementwise():
-            return [fn.elementwise_back(local, ins[0], here)], {}
-        case bl.Add():
-            return [here for _ in ins], {}
-        case bl.Multiply():
-            return [fn.multiplied(here, ins[1]), fn.multiplied(here, ins[0])], {}
-        case bl.Attention():
-            return list(mixing.Attention(local, *ins).backward(here)), {}
-        case bl.Router():
-            back, gradient = mixing.route_back(local, ins[0], here)
-            return [back], gradient
-        case bl.Dispatch():
-            assert scores is not None
-            return [mixing.dispatch_back(op, block.tensors[op.output][0], ins[0], scores, here)], {}
-        case bl.Combine():
-            return list(mixing.combine_back(ins[0], ins[1], block.tensors[op.input][0], here)), {}
-        case bl.CrossEntropy():
-            assert total is not None
-            return [fn.loss_back(local, ins[0], here, lambda _: total)], {}
-    raise AssertionError(op)
-
-
-def inputs(op: bl.Operation) -> tuple[str, ...]:
-    match op:
-        case bl.Add() | bl.Multiply():
-            return tuple(op.inputs)
-        case bl.Attention():
-            return op.query, op.key, op.value
-        case bl.Combine():
-            return op.input, op.router
-        case _:
-            return (op.input,)
-
-
-def weights_dims(block: Block, op: bl.Operation) -> tuple[str, ...]:
-    """The dimensions of an operation's weights, in the order in which its functions name them."""
-    match op:
-        case bl.Linear():
-            grouped = (block.tensors[op.input][0],) if op.grouped else ()
-            return (*grouped, *op.contracted, *op.produced)
-        case bl.Bias() | bl.Norm():
-            return op.over
-        case bl.Embedding():
-            return (op.vocabulary, *op.produced)
-        case bl.Router():
-            return (*op.contracted, op.experts)
-        case _:
-            return ()

@@ -27,7 +27,7 @@ def sizes_of(program: Program, layers: Layers, plan: Plan, mesh: Mapping[str, in
                 if dim is not None:
                     found.setdefault(dim, _product(mesh, cuts.get(dim, [])))
     for dim, size in found.items():
-        found[dim] = size if size >= LEAST else LEAST
+        found[dim] = max(size, LEAST)
     for block in layers.blocks:
         for op in block.operations:
             if isinstance(op, bl.Attention) and op.heads != op.kv_heads:
@@ -49,6 +49,10 @@ def cut_by(program: Program, layers: Layers, plan: Plan) -> dict[str, list[str]]
         note(split.dim, split.axis)
         if split.dim == "tokens":
             note("batch", split.axis)
+    for shape in plan.shapes.values():
+        for axis, dim in shape.items():
+            if dim in layers.sizes:
+                note(dim, axis)
     for by_axis in plan.work.values():
         for axis, work in by_axis.items():
             note(work.weights, axis)

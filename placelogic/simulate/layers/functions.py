@@ -35,6 +35,8 @@ class Local:
     seed: int
     factor: int = 1
     top: int = 1
+    position: Callable[[int], int] = int
+    """Where a place of the sequence is taken to stand."""
 
     def places(self, dim: str) -> Labels:
         return self.mine.get(dim) or tuple(range(self.sizes[dim]))
@@ -101,7 +103,7 @@ def bias(local: Local, op: bl.Bias, x: Array) -> Array:
     have = {dim: set(local.places(dim)) for dim in op.over}
     data = []
     for place, value in zip(x.places(), x.data):
-        element = tuple(place[p] for p in places)
+        element = _element(local, op, place, places)
         own = all(label in have[dim] for dim, label in zip(op.over, element))
         data.append((value + local.factor * local.weights(element) * own) % PRIME)
     return Array(x.dims, x.labels, data)
@@ -112,10 +114,15 @@ def bias_back(local: Local, op: bl.Bias, arrived: Array) -> tuple[Array, Gradien
     held = list(product(*(local.places(dim) for dim in op.over)))
     gradient = dict.fromkeys(held, 0)
     for place, value in zip(arrived.places(), arrived.data):
-        element = tuple(place[p] for p in places)
+        element = _element(local, op, place, places)
         if element in gradient:
             gradient[element] += value
     return arrived, {tuple(zip(op.over, e)): v * local.factor % PRIME for e, v in gradient.items()}
+
+
+def _element(local: Local, op: bl.Bias, place: Element, at: Sequence[int]) -> Element:
+    """The element of the vector that is added at a place."""
+    return tuple(local.position(place[p]) if dim == "sequence" else place[p] for dim, p in zip(op.over, at))
 
 
 def embedding(local: Local, op: bl.Embedding, tokens: Array) -> Array:
@@ -248,7 +255,9 @@ def loss(local: Local, x: Array, total: Callable[[dict[Element, int]], dict[Elem
 
 def _logits(local: Local, op: bl.CrossEntropy, x: Array) -> dict[Element, int]:
     rows = rows_of(x, (op.vocabulary,))
-    return {key: sum(mix(local.seed, 7, *element, value) for element, value in row) % PRIME for key, row in rows.items()}
+    return {
+        key: sum(mix(local.seed, 7, *element, value) for element, value in row) % PRIME for key, row in rows.items()
+    }
 
 
 def loss_back(

@@ -19,6 +19,7 @@ class Attention:
         op = local.op
         assert isinstance(op, bl.Attention)
         self.seed, self.causal = local.seed, op.causal
+        self._counted = local.position
         self.ratio = local.sizes[op.heads] // local.sizes[op.kv_heads]
         self.query, self.key, self.value = query, key, value
         if key.labels != value.labels:
@@ -40,7 +41,7 @@ class Attention:
         seen = tuple(t for t in self._positions if t <= position or not self.causal)
         known = self._queries[place]
         keys = (self._keys[(*batch, t, kv, d)] for t in seen for d in self._width)
-        return batch, kv, mix(self.seed, position, head, *known, 0, *keys), seen
+        return batch, kv, mix(self.seed, self._counted(position), head, *known, 0, *keys), seen
 
     @property
     def _queries(self) -> Mapping[Element, list[int]]:

@@ -44,8 +44,6 @@ def _forward(arrays: Sequence[Array], move: Move) -> list[Array]:
         case "slice" | "pad":
             return [piece(array, dim, count, i) for i, array in enumerate(arrays)]
         case "exchange":
-            together = joined(arrays, dim) if move.into is None else None
-            assert together is None
             pieces = [[piece(array, move.into or "", count, i) for array in arrays] for i in range(count)]
             return [joined(mine, dim) for mine in pieces]
     raise AssertionError(move.kind)

@@ -15,6 +15,7 @@ from placelogic.simulate.layers.arrays import Array, filled
 from placelogic.simulate.layers.chain import Chain
 from placelogic.simulate.layers.fit import sizes_of
 from placelogic.simulate.layers.functions import Element
+from placelogic.simulate.layers.habits import Habits
 from placelogic.simulate.layers.step import Fresh, run_step
 from placelogic.simulate.mesh import Grid
 from placelogic.simulate.outcome import Difference, GroupStop, Outcome, SimulationTooLarge, Stop
@@ -47,6 +48,8 @@ class _Job:
             raise SimulationTooLarge(f"{self.grid.count} devices, {self.work.microbatches} micro-batches")
         self.dims = sizes_of(program, self.layers, self.plan, sizes)
         self.blocks = self._blocks()
+        first = self.layers.blocks[0]
+        self._arrives = self.plan.shapes.get((first.name, first.input), {})
         self._known: dict[object, dict[Element, int]] = {}
 
     def _blocks(self) -> list[Block]:
@@ -96,7 +99,8 @@ class _Job:
         return left, self._named(chain, 1)
 
     def _mesh(self, turn: int) -> tuple[list[Array], Fresh]:
-        chain = Chain(self.grid, self.plan, self.blocks, self.dims, self._number, self._weights)
+        habits = Habits(self.layers, self.grid)
+        chain = Chain(self.grid, self.plan, self.blocks, self.dims, self._number, self._weights, habits=habits)
         left = chain.forward([self._tokens(turn, self._share(x)) for x in range(self.grid.count)])
         weights = self.work.weights(0, turn)
         seeds = [
@@ -109,7 +113,8 @@ class _Job:
         """dimension -> the places of this device's share of the work, and those of the data it is fed."""
         found = {}
         for dim in self.layers.blocks[0].tensors[self.layers.blocks[0].input]:
-            labels = data = tuple(range(self.dims[dim]))
+            labels: tuple[int, ...] = tuple(range(self.dims[dim]))
+            data = labels
             for split in self.program.work.splits:
                 if split.dim != dim and not (split.dim == "tokens" and dim == "batch"):
                     continue
@@ -118,6 +123,9 @@ class _Job:
                 feed = self.program.work.feed(split.axis)
                 fed = 0 if feed is not None and feed.kind == "same" else at
                 labels, data = labels[at * size : (at + 1) * size], data[fed * size : (fed + 1) * size]
+            for axis, cut in self._arrives.items():
+                if cut == dim and axis not in self.program.work.split_axes:
+                    labels, data = (_piece(p, self.grid, axis, x) for p in (labels, data))
             found[dim] = labels, data
         return found
 
@@ -163,7 +171,7 @@ class _Job:
         found: Fresh = {}
         for (layer, index), made in chain.gradients.items():
             op = self.blocks[layer].operations[index]
-            name = getattr(op, "weights")
+            name = op.weights
             uses = self.program.group(name).uses
             for x in range(count):
                 mine = found.setdefault(name, [{} for _ in range(count)])[x]
@@ -207,6 +215,12 @@ class _Job:
                     text = f"({self.grid.name(x)}) computes another value of `{self.blocks[-1].result}`"
                     return [Difference(None, 1, "forward", self.grid.device(x), None, text)]
         return []
+
+
+def _piece(places: tuple[int, ...], grid: Grid, axis: str, x: int) -> tuple[int, ...]:
+    size = len(places) // grid.size[axis]
+    at = grid.coordinate[axis][x]
+    return places[at * size : (at + 1) * size]
 
 
 def _seed(place: Element) -> int:
