@@ -73,6 +73,8 @@ def _memory(cost: Cost, place: Place) -> Iterator[Row]:
     for state in STATES:
         terms = [h for h in cost.held if h.place == place and h.state == state and not h.host]
         if terms:
+            if state == "activations":
+                yield Row(("model states",), cost.states_on(place))
             yield Row((state,), sympy.Add(*(h.bytes for h in terms)))
     held, padded = cost.held_on(place), cost.padded_on(place)
     yield Row(("held",), held)
@@ -96,6 +98,8 @@ def _worst(cost: Cost) -> Iterator[Row]:
     memory = cost.memory
     for state in STATES:
         if any(h.state == state and not h.host for h in cost.held):
+            if state == "activations":
+                yield Row(("model states",), memory.states)
             yield Row((state,), memory.state(state))
     yield Row(("held",), memory.held)
     if cost.transients:

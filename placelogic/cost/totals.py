@@ -29,6 +29,11 @@ class Memory:
         return self.cost.worst(self.cost.held_on)
 
     @property
+    def states(self) -> sympy.Expr:
+        """`held` without activations: the model states."""
+        return self.cost.worst(self.cost.states_on)
+
+    @property
     def padded(self) -> sympy.Expr:
         """`held` with shards rounded up."""
         return self.cost.worst(self.cost.padded_on)
@@ -162,6 +167,9 @@ class Cost:
 
     def held_on(self, place: Place) -> sympy.Expr:
         return self.sum(lambda h: h.place == place and not h.host)
+
+    def states_on(self, place: Place) -> sympy.Expr:
+        return self.sum(lambda h: h.place == place and not h.host and h.state != "activations")
 
     def padded_on(self, place: Place) -> sympy.Expr:
         return total(h.padded_bytes for h in self.held if h.place == place and not h.host)

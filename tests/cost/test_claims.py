@@ -211,3 +211,11 @@ def test_shown_specs_keep_their_claims(tmp_path: Path, capsys: pytest.CaptureFix
     out = capsys.readouterr().out
     assert "  claim memory(z) == 16*P/N\n" in out
     assert "  budget 80 GiB\n" in out
+
+
+def test_states_are_without_activations() -> None:
+    text = "mesh N\nlet b, s\ndims batch = b, sequence = s\nmodel gpt { layers 2, hidden 8, heads 2, vocab 16 }\n"
+    text += "spec z { use zero3(N) }\nspec d { use data_parallel(N) }\n"
+    found = reports(text + "claim states(z) * N == states(d)\n")["z"]
+    assert found.verdict == "proved", [f.message for f in found.findings]
+    assert reports(text + "claim memory(z) * N == memory(d)\n")["z"].verdict == "refuted"

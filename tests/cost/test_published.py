@@ -9,7 +9,7 @@ import published_costs
 import pytest
 
 ROWS = json.loads(Path(__file__).with_name("published.json").read_text(encoding="utf-8"))
-NOT_DERIVED = {"fsdp-xhost-hybrid-paper", "optstate-adafactor", "act-layer-tp-sp"}
+NOT_DERIVED = {"fsdp-xhost-hybrid-paper", "optstate-adafactor"}
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["id"])
