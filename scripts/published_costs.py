@@ -218,7 +218,9 @@ def _compare(row: Mapping[str, Any], found: Derived) -> Outcome:
     value = found.value.subs(sizes)
     expected, tolerance, kind = row["expected"], row["tolerance"], row["tolerance_kind"]
     if kind == "symbolic":
-        names = {one: sympy.Symbol(one) for one in re.findall(r"[A-Za-z_]\w*", str(expected)) if one not in ("Min", "sqrt")}
+        names = {
+            one: sympy.Symbol(one) for one in re.findall(r"[A-Za-z_]\w*", str(expected)) if one not in ("Min", "sqrt")
+        }
         difference = sympy.simplify(value - sympy.sympify(expected, locals=names).subs(sizes))
         return Outcome(row, str(value), str(difference), difference == 0)
     number = float(value)
@@ -226,7 +228,9 @@ def _compare(row: Mapping[str, Any], found: Derived) -> Outcome:
     if kind == "upper_bound":
         return Outcome(row, f"{number:.6g}", f"{difference:.3g}", number >= expected)
     allowed = tolerance * abs(expected) if kind == "rel" else tolerance
-    return Outcome(row, f"{number:.10g}", f"{difference:.3g}", abs(difference) <= allowed + 1e-9 * max(1, abs(expected)))
+    return Outcome(
+        row, f"{number:.10g}", f"{difference:.3g}", abs(difference) <= allowed + 1e-9 * max(1, abs(expected))
+    )
 
 
 def main() -> int:
@@ -240,7 +244,9 @@ def main() -> int:
         if arguments.failed and one.matched:
             continue
         told = "matched" if one.matched else "DIFFERS" if one.matched is False else f"not derived: {one.reason}"
-        print(f"{one.row['id'].ljust(width)}  {one.row['expected']!s:>24}  {one.derived:>24}  {one.difference:>10}  {told}")
+        print(
+            f"{one.row['id'].ljust(width)}  {one.row['expected']!s:>24}  {one.derived:>24}  {one.difference:>10}  {told}"
+        )
     matched = sum(one.matched is True for one in outcomes)
     wrong = sum(one.matched is False for one in outcomes)
     print(f"{matched} of {len(outcomes)} rows matched, {wrong} differ, {len(outcomes) - matched - wrong} not derived")

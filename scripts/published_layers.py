@@ -143,7 +143,11 @@ def ends(match: re.Match, inputs: Inputs) -> Derived:
 
 
 def sent(
-    text: str, chosen: Callable[[Collective], bool], volume: str = "sent", block: str = "layer", place: str | None = None
+    text: str,
+    chosen: Callable[[Collective], bool],
+    volume: str = "sent",
+    block: str = "layer",
+    place: str | None = None,
 ) -> sympy.Expr:
     """Per layer, of one micro-batch."""
     found = costs(text)
@@ -282,5 +286,7 @@ RULES: list[tuple[str, Rule]] = [
 
 def _first(term: Collective) -> bool:
     """The dispatch: of the two all-to-alls forward, the first that is listed."""
-    listed = [c for c in costs(MOE + "use expert_parallel(ep)\n").collectives if c.operation == "all-to-all" and forward(c)]
+    listed = [
+        c for c in costs(MOE + "use expert_parallel(ep)\n").collectives if c.operation == "all-to-all" and forward(c)
+    ]
     return term is listed[0]

@@ -47,6 +47,8 @@ def human(value: Fraction, unit: str) -> str:
     """`1.875 GB (1.746 GiB)`: GB is 1e9 bytes, GiB is 2**30."""
     if unit == "share":
         return f"{float(100 * value):.4g} %"
+    if unit == "seconds":
+        return f"{float(value):.4g} s" if value >= 1 or value == 0 else f"{float(1000 * value):.4g} ms"
     if unit == "parameters":
         return f"{_scaled(value, 1000, ('', ' thousand', ' million', ' billion', ' trillion'))}"
     if value < 1000:

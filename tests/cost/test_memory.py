@@ -80,7 +80,9 @@ def test_twenty_bytes_with_a_gradient_copy_of_the_optimizer(strategy: str, held:
 
 
 def test_every_gradient_buffer_counts() -> None:
-    text = "mesh N\nlet P\nweights model { size P }\noptimizer adam\n" + """\
+    text = (
+        "mesh N\nlet P\nweights model { size P }\noptimizer adam\n"
+        + """\
 precision { params fp16, gradients fp32, master fp32, moments fp32 }
 use data_parallel(N)
 step model {
@@ -92,6 +94,7 @@ step model {
   update from main
 }
 """
+    )
     assert equal(of(text).memory.held, (2 + 4 + 4 + 4 + 8) * P)
 
 

@@ -23,7 +23,12 @@ def test_a_published_figure(row: dict) -> None:
 
 @pytest.mark.parametrize(
     ("id", "change"),
-    [("zero-t1-7.5B-Pos-N16", 36.0), ("zero-comm-osgp", "2*Psi"), ("mg-bubble", "(p-1)/(m+p-1)"), ("ds-z3-gpu-none", 6.2)],
+    [
+        ("zero-t1-7.5B-Pos-N16", 36.0),
+        ("zero-comm-osgp", "2*Psi"),
+        ("mg-bubble", "(p-1)/(m+p-1)"),
+        ("ds-z3-gpu-none", 6.2),
+    ],
 )
 def test_a_wrong_figure_differs(id: str, change: object) -> None:
     (row,) = [row for row in ROWS if row["id"] == id]
