@@ -18,10 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import sympy
-
 import published_layers
 import published_rules as rule
+import sympy
 from published_rules import Derived, Reason
 
 ROWS = Path(__file__).resolve().parents[1] / "tests" / "cost" / "published.json"

@@ -12,10 +12,10 @@ from functools import lru_cache
 from typing import Any
 
 import sympy
+from published_rules import Derived
 
 from placelogic import cost
 from placelogic.cost import Collective, Cost
-from published_rules import Derived
 
 Inputs = Mapping[str, Any]
 Rule = Callable[[re.Match, Inputs], Derived]

@@ -35,7 +35,7 @@ class Sides:
         """The claim, told apart by cases. Raises NotArithmetic."""
         for here, left in cases(self.left):
             for there, right in cases(self.right):
-                conditions = tuple(condition(one) for one in (*here, *there) if one != True)  # noqa: E712
+                conditions = tuple(condition(one) for one in (*here, *there) if one is not sympy.true)
                 yield conditions, condition(_relation(self.op, left, right))
 
     def numbers(self, sizes: Mapping[str, int]) -> tuple[Fraction, Fraction]:

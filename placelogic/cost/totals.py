@@ -12,7 +12,6 @@ from placelogic.cost.data import Collective, Held, Options, Place, Transient
 from placelogic.cost.symbols import Sizes, at, exact, largest, symbol, total
 from placelogic.program.ops import Axes
 
-
 GATHERED = ("gathered params", "kept params")
 """What using params that are gathered takes, by the semantics of S*."""
 
