@@ -210,8 +210,10 @@ class Cost:
         if len(self.places) == 1:
             return alone
         axis = symbol(singles[0].axis or "")
-        if sympy.expand(others.xreplace({axis: exact(1)}).doit() - alone) == 0:
-            return others
+        if not others.has(sympy.Max, sympy.Min, sympy.ceiling):
+            # One formula for both, where that can be seen without much work.
+            if sympy.expand(others.xreplace({axis: exact(1)}) - alone) == 0:
+                return others
         return sympy.Piecewise((alone, sympy.Eq(axis, 1)), (others, True))
 
     def _repr_latex_(self) -> str:
