@@ -12,4 +12,7 @@ Codes of the problems found here:
     PL383  activations stated otherwise than they are derived
     PL384  an override that does not fit its boundary
     PL385  one group of weights, and gradients of different kinds
+    PL386  axes that cut a tensor in another order than weights
+    PL388  an override, and several losses
+    PL389  an override of weights, without blocks
 """
