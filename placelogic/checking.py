@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
+from placelogic.failing import failed, findings_of, sources_of
 from placelogic.files import Found, find, whole
 from placelogic.problem import Problem, SpecError
 from placelogic.report.diagnostic import NOTHING_STATED, FileReport, Finding, Report, SpecReport
@@ -28,7 +28,9 @@ class Settings:
     """`at` fixes sizes by name. `rlimit` (solver steps) and `timeout` (seconds, wall clock) bound one
     query to the solver; None leaves its own limits. `fixes`: look for an edit that mends a refuted
     spec, for those not meant to be refuted ("wanted"), for all ("always"), or never (None). `recheck`:
-    ask cvc5 too. `emit_smt2`: the folder to write every question into. `evidence`: where it is gathered."""
+    ask cvc5 too. `emit_smt2`: the folder to write every question into. `evidence`: where it is gathered.
+    `minimum`: sizes that a spec which has them must reach together. `budget`: a budget that every spec has to
+    keep beside its own, and where that is written."""
 
     at: Mapping[str, int] = field(default_factory=dict)
     require_stated: bool = False
@@ -38,6 +40,8 @@ class Settings:
     recheck: bool = False
     emit_smt2: str | None = None
     evidence: Evidence | None = None
+    minimum: Mapping[str, int] = field(default_factory=dict)
+    budget: tuple[str, Span] | None = None
 
     def __post_init__(self) -> None:
         for name, size in self.at.items():
@@ -76,18 +80,20 @@ def check(
     return Report(tuple(check_files(find([path]), settings)))
 
 
-def check_files(found: Sequence[Found], settings: Settings) -> Iterator[FileReport]:
-    """One report per file, as they are done. Libraries alone are nothing to check, which is no pass:
-    then an error comes last; so does evidence that cannot be written."""
+def check_files(found: Sequence[Found], settings: Settings, jobs: int = 1) -> Iterator[FileReport]:
+    """One report per file, as they are done, in the order of the files whatever the number of processes.
+    Libraries alone are nothing to check, which is no pass: then an error comes last; so does evidence
+    that cannot be written."""
     from placelogic.evidence import gather
 
-    return gather(lambda inner: _check_each(found, inner), settings)
+    return gather(lambda inner: _check_each(found, inner, jobs), settings)
 
 
-def _check_each(found: Sequence[Found], settings: Settings) -> Iterator[FileReport]:
+def _check_each(found: Sequence[Found], settings: Settings, jobs: int) -> Iterator[FileReport]:
+    from placelogic.parallel import reports
+
     specs = False
-    for one in found:
-        report = check_found(one, settings)
+    for report in reports(found, settings, jobs):
         specs = specs or not report.library
         yield report
     if found and not specs:
@@ -102,7 +108,7 @@ def check_found(found: Found, settings: Settings) -> FileReport:
     if found.problem is not None:
         return failed(found.path, "", SpecError(found.problem))
     if found.data is not None:
-        return check_bytes(found.data, found.path, settings)
+        return check_bytes(found.data, found.path, settings, library=found.in_folder)
     return check_file(found.path, settings, library=found.in_folder)
 
 
@@ -117,15 +123,15 @@ def check_file(path: str, settings: Settings = Settings(), *, library: bool = Fa
     return check_text(text, path, settings, library=library)
 
 
-def check_bytes(data: bytes, path: str, settings: Settings) -> FileReport:
-    """Check what came without a file."""
+def check_bytes(data: bytes, path: str, settings: Settings, *, library: bool = False) -> FileReport:
+    """Check what came without a file, or was read before."""
     try:
         from placelogic.syntax.read import decode
 
         text = decode(data, path)
     except Exception as error:
         return failed(path, "", error)
-    return check_text(text, path, settings)
+    return check_text(text, path, settings, library=library)
 
 
 def check_text(text: str, path: str, settings: Settings = Settings(), *, library: bool = False) -> FileReport:
@@ -138,13 +144,17 @@ def check_text(text: str, path: str, settings: Settings = Settings(), *, library
         file = parse(text, path)
         if library and is_library(file):
             return FileReport(path, (), text, library=True)
+        if settings.budget is not None:
+            from placelogic.gate.config import budget_statement
+
+            file = replace(file, statements=(*file.statements, budget_statement(*settings.budget)))
         specs = elaborate_file(file, settings.at)
     except Exception as error:
         return failed(path, text, error)
     reports = tuple(_check_spec(spec, _Place.of(spec, file, text), settings) for spec in specs)
     if settings.fixes:
         reports = tuple(_with_fixes(report, file, text, settings) for report in reports)
-    return FileReport(path, reports, text, _sources(path, reports))
+    return FileReport(path, reports, text, sources_of(path, reports))
 
 
 def _with_fixes(report: SpecReport, file: File, text: str, settings: Settings) -> SpecReport:
@@ -180,26 +190,6 @@ def complete(spec: ElaboratedSpec) -> Program:
     return derive(spec.program, spec.stated)
 
 
-def findings_of(error: Exception, place: Span) -> tuple[Finding, ...]:
-    """What an exception means to the person who wrote the spec."""
-    match error:
-        case SpecError(problems=problems):
-            return tuple(Finding(p.code, "error", p.message, p.span, help=p.hint) for p in problems)
-        case RecursionError():
-            message = "this is nested too deeply to be read"
-            return (Finding("PL902", "error", message, place, help="split long expressions with `let`"),)
-        case MemoryError():
-            return (Finding("PL903", "error", "the machine ran out of memory on this spec", place),)
-    if os.environ.get("PLACELOGIC_DEBUG"):
-        import traceback
-
-        traceback.print_exception(type(error), error, error.__traceback__, file=sys.stderr)
-    said = (str(error).splitlines() or [""])[0][:200]
-    message = f"internal error: {type(error).__name__}" + (f": {said}" if said else "")
-    help_ = "this is a bug in placelogic: please report it with the spec (PLACELOGIC_DEBUG=1 prints a traceback)"
-    return (Finding("PL900", "error", message, place, help=help_),)
-
-
 @dataclass(frozen=True, slots=True)
 class _Place:
     """Where to tell what concerns a spec as a whole: on its first line, instead of over all its lines."""
@@ -231,6 +221,10 @@ def _check_spec(spec: ElaboratedSpec, place: _Place, settings: Settings) -> Spec
     try:
         program = complete(spec)
         report = replace(_prove(program, settings), name=spec.name, open_sizes=open_sizes(program))
+        if settings.minimum and report.verdict == "proved":
+            from placelogic.reaching import reaching
+
+            report = reaching(report, program, settings.minimum, place.head, _options(settings))
     except Exception as error:
         report = SpecReport(spec.name, "error", findings=findings_of(error, place.head))
     report = settle(report, spec.expectations)
@@ -266,28 +260,6 @@ def _nothing_stated(place: Span) -> Finding:
         place,
         help="say what your code does with `sync`, `scale`, `step` or `clip`; `placelogic show` prints what is derived",
     )
-
-
-def failed(path: str, text: str, error: Exception) -> FileReport:
-    """The report on a file that could not be read as specs at all."""
-    name = os.path.splitext(os.path.basename(path))[0]
-    report = SpecReport(name, "error", findings=findings_of(error, whole(path)))
-    return FileReport(path, (report,), text, _sources(path, (report,)))
-
-
-def _sources(path: str, reports: tuple[SpecReport, ...]) -> dict[str, str]:
-    """The text of other files that findings lie in; one that cannot be read any more has none."""
-    others = {finding.span.path for report in reports for finding in report.findings} - {path, ""}
-    sources: dict[str, str] = {}
-    for other in sorted(others):
-        from placelogic.syntax.parse import normalised
-        from placelogic.syntax.read import read_source
-
-        try:
-            sources[other] = normalised(read_source(other))
-        except SpecError:
-            continue
-    return sources
 
 
 def is_text(source: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -10,6 +11,9 @@ import click
 
 from placelogic import __version__
 from placelogic.commands import NAMES
+
+COMPLETE = "_PLACELOGIC_COMPLETE"
+"""Set by the scripts of `placelogic completion`: a shell asks what could come next."""
 
 INTERRUPTED = 130
 PIPE_CLOSED = 141
@@ -36,11 +40,24 @@ def cli() -> None:
 
     \b
     placelogic check llama.place         prove it, or show the smallest mesh where it fails
+    placelogic gate                      check the specs of a repository, under its policy
     placelogic show llama.place          what is derived where the spec says nothing
     placelogic fmt specs/                put files into their canonical form
+    placelogic combine zero2 pipeline    say whether strategies can be combined, and at what cost
     placelogic prove                     prove again what verdicts rest on
     placelogic explain GI02              what a code of a report means, and what mends it
+    placelogic lsp                       the language server, for editors
     """
+
+
+def completion_script(shell: str, variable: str) -> str:
+    """What the shell has to be told. bash reads it only from version 4.4 on."""
+    from click.shell_completion import get_completion_class
+
+    found = get_completion_class(shell)
+    assert found is not None
+    # Without asking the shell for its version, as `source` would: it need not be installed here.
+    return found.source_template % found(cli, {}, "placelogic", variable).source_vars() + "\n"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -50,6 +67,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     prepare_streams()
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
+        if instruction := os.environ.get(COMPLETE):
+            from click.shell_completion import shell_complete
+
+            return shell_complete(cli, {}, "placelogic", COMPLETE, instruction)
         code = _run(arguments)
         sys.stdout.flush()
         return code

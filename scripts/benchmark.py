@@ -87,9 +87,22 @@ def figures(folder: Path, runs: int) -> Iterator[tuple[str, str, tuple[float, fl
     for index in range(1000):
         (many / f"s{index:04}.place").write_text(spec(None if index % 2 else 2 * 128 * (1 + index % 50)))
     yield "1,000 such specs in one call", "15 s", measured(process("check", "--quiet", str(many)), max(1, runs // 5))
+    yield "the same, in one process", "", measured(process("check", "-q", "-j1", str(many)), max(1, runs // 5))
+    half = folder / "half"
+    half.mkdir()
+    for path in sorted(many.iterdir())[:500]:
+        (half / path.name).write_text(path.read_text())
+    kept = str(folder / "cache")
+    again = process("gate", "--quiet", "--cache-dir", kept, str(half))
+    yield "500 such specs through the gate, nothing changed", "2 s", measured(again, runs)
     wrong = folder / "wrong.place"
     wrong.write_text(spec(None).replace("by sum", "by none"))
     yield "a refuted one: counterexample, simulation and fix, warm", "", measured(lambda: check(wrong), runs)
+    from editing import Editing
+
+    editing = Editing(LLAMA)
+    yield f"`{LLAMA.name}` in an editor, an edit to its diagnostics", "150 ms", measured(editing.edit, 5 * runs)
+    editing.close()
 
 
 def machine() -> str:

@@ -25,11 +25,16 @@ HOMES = {
     "click": ("cli.py", "commands"),
     "numpy": ("cost", "replay"),
     "pygls": ("editor",),
+    "tomli": ("gate",),
+    "tomllib": ("gate",),
+    "lsprotocol": ("editor",),
+    "pygments": ("editor",),
 }
 """Library -> the only folders or files of the package that may import it."""
 
 APART = {
     "simulate": ("placelogic.prove",),
+    "gate": ("placelogic.prove", "placelogic.elaborate", "placelogic.simulate"),
     "prove": ("placelogic.cost", "placelogic.replay"),
     "syntax": ("placelogic.elaborate", "placelogic.prove", "placelogic.simulate", "placelogic.report"),
     "program": (
@@ -40,6 +45,8 @@ APART = {
         "placelogic.report",
     ),
     "report": ("placelogic.syntax", "placelogic.elaborate", "placelogic.prove", "placelogic.simulate"),
+    "combine": ("placelogic.prove", "placelogic.simulate"),
+    "editor": ("placelogic.simulate", "placelogic.commands"),
     "elaborate": ("placelogic.prove", "placelogic.simulate", "placelogic.cost", "placelogic.replay"),
 }
 """Folder -> what nothing in it may import."""
@@ -95,7 +102,7 @@ def test_importing_the_package_loads_nothing() -> None:
     assert _loaded("import placelogic") - before == {"placelogic", "__future__"}
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["check", "--help"], ["fmt", "--help"]])
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["check", "--help"], ["fmt", "--help"], ["gate", "--help"]])
 def test_help_loads_no_heavy_library(arguments: list[str]) -> None:
     loaded = _loaded(f"from placelogic.cli import main; main({arguments})")
     assert not loaded & {"z3", "cvc5", "lark", "rich", "sympy", "torch", "placelogic.syntax", "placelogic.program"}

@@ -3,11 +3,17 @@
 
 NAMES = (
     "check",
+    "gate",
     "show",
     "cost",
     "compare",
     "fmt",
+    "combine",
     "prove",
     "explain",
+    "init",
+    "doctor",
+    "completion",
+    "lsp",
 )
 """In the order in which `placelogic --help` lists them. A module holds a click command of its own name."""

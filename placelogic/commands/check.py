@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from placelogic.commands.options import STDIN, STDIN_ARGUMENT, at_option, files_argument, stdin_bytes
+from placelogic.commands.options import (
+    STDIN,
+    STDIN_ARGUMENT,
+    at_option,
+    files_argument,
+    format_option,
+    jobs_option,
+    output_option,
+    parse_outputs,
+    stdin_bytes,
+    write_outputs,
+)
 
 if TYPE_CHECKING:
     from placelogic.report.diagnostic import FileReport
@@ -15,15 +26,19 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Prove specs, or show the smallest mesh where they are wrong.")
 @files_argument
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Form of the report.")
+@format_option
+@output_option
 @at_option
 @click.option("--require-stated", is_flag=True, help="Fail a proved spec that states no operation of its own.")
 @click.option("--rlimit", type=click.IntRange(min=1), metavar="N", help="Solver steps for one query.")
 @click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="Wall clock of a query.")
 @click.option("--recheck", is_flag=True, help="Let cvc5 decide every question again; it must agree with z3.")
 @click.option("--emit-smt2", metavar="DIR", help="Write every question into DIR, to be decided without placelogic.")
+@jobs_option
 @click.option("-q", "--quiet", is_flag=True, help="Print only what fails.")
-def check(files: tuple[str, ...], form: str, quiet: bool, **settings: Any) -> int:
+def check(
+    files: tuple[str, ...], form: str, outputs: tuple[str, ...], jobs: int | None, quiet: bool, **settings: Any
+) -> int:
     """Prove specs right on every mesh they allow, or show the smallest mesh where they are wrong.
 
     FILE is a .place file, a folder to search for them, or - for standard input.
@@ -38,14 +53,17 @@ def check(files: tuple[str, ...], form: str, quiet: bool, **settings: Any) -> in
     """
     from placelogic.checking import Settings, check_files
     from placelogic.files import Found, find
+    from placelogic.parallel import worthwhile
     from placelogic.report.diagnostic import Report
+    from placelogic.report.formats import rendered
     from placelogic.report.terminal import Printer, Progress, terminal_width
-    from placelogic.report.text import Look, closing_lines, file_lines
+    from placelogic.report.text import Look, closing_lines, file_lines, render
 
     try:
         options = Settings(**settings)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
+    files_to_write = parse_outputs(outputs)
     found = [Found(STDIN, data=stdin_bytes()) if one.path == STDIN_ARGUMENT else one for one in find(files)]
     look = Look(terminal_width(sys.stdout), quiet)
     printer = Printer(sys.stdout)
@@ -53,7 +71,7 @@ def check(files: tuple[str, ...], form: str, quiet: bool, **settings: Any) -> in
     done: list[FileReport] = []
     try:
         progress.step()
-        for file in check_files(found, options):
+        for file in check_files(found, options, worthwhile(len(found), jobs)):
             done.append(file)
             if form == "text" and (lines := file_lines(file, look)):
                 progress.clear()
@@ -65,7 +83,5 @@ def check(files: tuple[str, ...], form: str, quiet: bool, **settings: Any) -> in
     if form == "text":
         printer.lines(closing_lines(report, look))
     else:
-        from placelogic.report.json import render
-
-        sys.stdout.write(render(report) + "\n")
-    return report.exit_code
+        sys.stdout.write(rendered(report, form, render))
+    return write_outputs(report, form, files_to_write, render) or report.exit_code

@@ -7,8 +7,14 @@ import sys
 import click
 
 
+def _complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    from placelogic.explaining import codes
+
+    return [code for code in codes() if code.startswith(incomplete.upper())]
+
+
 @click.command(short_help="Say what a code means, and show it.")
-@click.argument("code", metavar="[CODE]", required=False)
+@click.argument("code", metavar="[CODE]", required=False, shell_complete=_complete)
 @click.option("--all", "everything", is_flag=True, help="Print all entries as one Markdown page.")
 def explain(code: str | None, everything: bool) -> int:
     """Say what a code of a report means, how it comes about, and what mends it, with a spec of each.

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
-    from placelogic.report.diagnostic import FileReport
+    from placelogic.report.diagnostic import FileReport, Report
+    from placelogic.report.formats import Output
 
 STDIN = "<stdin>"
 STDIN_ARGUMENT = "-"
@@ -30,10 +32,66 @@ class Sizes(click.ParamType):
             self.fail(str(error), param, ctx)
 
 
-files_argument = click.argument("files", metavar="FILE...", nargs=-1, required=True)
+def complete_file(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[Any]:
+    """The shell completes file names. Not by a type for paths, which would look at them before we do."""
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(incomplete, type="file")]
+
+
+files_argument = click.argument("files", metavar="FILE...", nargs=-1, required=True, shell_complete=complete_file)
 at_option = click.option(
     "--at", type=Sizes(), default={}, metavar="dp=64,tp=8", help="Fix these sizes; others stay open."
 )
+
+
+format_option = click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "sarif", "github", "junit"]),
+    default="text",
+    help="Form of the report.",
+)
+output_option = click.option(
+    "--output",
+    "outputs",
+    multiple=True,
+    metavar="[FORM=]FILE",
+    help="Write the report into FILE too; .sarif, .json, .xml, .txt and .md tell the form. May be repeated.",
+)
+jobs_option = click.option(
+    "--jobs", "-j", type=click.IntRange(1, 1024), metavar="N", help="How many processes; by default as many as pay."
+)
+
+
+def parse_outputs(texts: Iterable[str]) -> list[Output]:
+    """The files to write. Raises click.UsageError."""
+    from placelogic.report.formats import Output
+
+    try:
+        return [Output.parse(text) for text in texts]
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def write_outputs(report: Report, form: str, outputs: Sequence[Output], text: Callable[[Report], str]) -> int:
+    """Write the files, and for `github` the summary of the step. 2 where one cannot be written, which is said on
+    standard error, else 0."""
+    from placelogic.failing import failed
+    from placelogic.problem import SpecError
+    from placelogic.report.formats import append_step_summary, write
+
+    steps: list[Callable[[], None]] = [lambda output=output: write(report, output, text) for output in outputs]
+    if form == "github":
+        steps.append(lambda: append_step_summary(report))
+    code = 0
+    for step in steps:
+        try:
+            step()
+        except SpecError as error:
+            print_problems(failed(error.problems[0].span.path, "", error))
+            code = 2
+    return code
 
 
 def stdin_bytes() -> bytes:

@@ -17,7 +17,7 @@ from placelogic.cost.symbols import Sizes, largest, total
 from placelogic.cost.widths import width, widths_of
 from placelogic.layers.derive import complete
 from placelogic.layers.operations import weights_of
-from placelogic.layers.saved import Saved, saved
+from placelogic.layers.saved import Saved, hosted, saved
 from placelogic.layers.sent import Sent, sent
 from placelogic.problem import Problem, SpecError
 from placelogic.program.block import Block
@@ -136,8 +136,9 @@ def _held(reading: _Reading, places: tuple[Place, ...]) -> Iterator[Held]:
             for dtype in dict.fromkeys(reading.dtype_of(block, one) for one in kept if one.block == block.name):
                 mine = [one for one in kept if one.block == block.name and reading.dtype_of(block, one) == dtype]
                 elements = sympy.factor(total(reading.elements(one) for one in mine)) * flying
+                host = hosted(reading.program, block)
                 yield Held(
-                    place, "activations", "activations", block.name, False, elements, elements, width(dtype), dtype
+                    place, "activations", "activations", block.name, host, elements, elements, width(dtype), dtype
                 )
 
 

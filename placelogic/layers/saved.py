@@ -57,19 +57,35 @@ def saved(program: Program, plan: Plan) -> tuple[Saved, ...]:
 
 def with_regions(program: Program, block: Block) -> Block:
     """The block, one region where its activations are placed `materialized`. Raises SpecError (PL387)."""
-    groups = [program.group(name) for name in dict.fromkeys(map(weights_of, block.operations)) if name is not None]
-    recomputed = [group for group in groups if group.activations.materialized is not None]
-    if not recomputed:
+    origin = _alike(program, block, "recomputed")
+    if origin is None:
         return block
-    origin = recomputed[0].activations.materialized
-    assert origin is not None
-    if len(recomputed) < len(groups) or block.regions:
-        other = next((group.name for group in groups if group not in recomputed), None)
-        instead = f"those of `{other}` are not" if other else "it has checkpoints of its own"
-        message = f"the activations of `{recomputed[0].name}` are materialized in block `{block.name}`, and {instead}"
-        hint = f"say which operations run again: `checkpoint {block.operations[0].output} of {block.name}`"
-        raise SpecError(Problem("PL387", message, origin.span, hint))
+    if block.regions:
+        message = f"the activations of block `{block.name}` are materialized, and it has checkpoints of its own"
+        raise SpecError(Problem("PL387", message, origin.span, "leave one of the two out"))
     return replace(block, regions=(Region(0, len(block.operations) - 1, origin),))
+
+
+def hosted(program: Program, block: Block) -> bool:
+    """Whether what a block keeps lies on the host. Raises SpecError (PL387)."""
+    return _alike(program, block, "on the host") is not None
+
+
+def _alike(program: Program, block: Block, what: Literal["recomputed", "on the host"]) -> Origin | None:
+    """Where it is said of the activations of a block: of those of all its weights, or of none."""
+    names = dict.fromkeys(name for op in block.operations if (name := weights_of(op)) is not None)
+    layouts = {name: program.group(name).activations for name in names}
+    said = {name: a.materialized if what == "recomputed" else a.host for name, a in layouts.items()}
+    origin = next((origin for origin in said.values() if origin is not None), None)
+    other = next((name for name, one in said.items() if one is None), None)
+    if origin is not None and other is not None:
+        name = next(name for name, one in said.items() if one is not None)
+        message = f"the activations of `{name}` are {what} in block `{block.name}`, and those of `{other}` are not"
+        hint = "say it of all weights of the block"
+        if what == "recomputed":
+            hint += f", or which operations run again: `checkpoint {block.operations[0].output} of {block.name}`"
+        raise SpecError(Problem("PL387", message, origin.span, hint))
+    return origin
 
 
 def region_of(block: Block, index: int) -> int | None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from placelogic.mend.mend import mend
 from placelogic.program.program import Program
 from placelogic.prove import Options, prove
-from placelogic.report.diagnostic import SpecReport, TextEdit
+from placelogic.report.diagnostic import FileReport, SpecReport, TextEdit
 from placelogic.syntax.ast import File
 
 RLIMIT = 200_000
@@ -53,3 +53,19 @@ def _verdict(text: str, path: str, name: str, at: Mapping[str, int], options: Op
         return None
     program: Program = derive(spec.program, spec.stated)
     return prove(program, options).verdict
+
+
+def file_with_fixes(report: FileReport) -> FileReport:
+    """A report that was made without fixes, with them; specs that are meant to be refuted are left alone.
+
+    Raises what the search raises: the report stands all the same."""
+    from placelogic.syntax.parse import parse
+
+    if not any(spec.verdict == "refuted" and not spec.expected for spec in report.specs):
+        return report
+    file = parse(report.text, report.path)
+    specs = (
+        with_fixes(spec, file, report.text, {}, Options()) if spec.verdict == "refuted" and not spec.expected else spec
+        for spec in report.specs
+    )
+    return replace(report, specs=tuple(specs))

@@ -65,7 +65,7 @@ def confirmer(
     A mesh too large is replaced by one with at most 2 (else 3) devices along each axis, and as many
     micro-batches where they have a name: the calculus has decided the real one, and the simulation
     then shows the same step going wrong in small."""
-    from placelogic.simulate import SimulationTooLarge, simulate_any, simulate_layers
+    from placelogic.simulate import SimulationTooLarge, simulate_any
 
     whole = program
 
@@ -74,6 +74,8 @@ def confirmer(
             if layers is not None:
                 key = (tuple(mesh.items()), tuple(quantities.items()), per_item, program is whole)
                 if key not in layers:
+                    from placelogic.simulate import simulate_layers
+
                     layers[key] = simulate_layers(program, mesh, quantities, per_item)
                 outcome = layers[key]
             else:

@@ -14,7 +14,6 @@ from placelogic.prove.obligations import Obligation
 from placelogic.prove.ratio import ONE_POLY, Ratio, const
 from placelogic.prove.sizes import Sizes
 from placelogic.prove.solver import Solver
-from placelogic.report.diagnostic import Finding
 
 MANY = 12
 """Sizes that are listed one by one."""
@@ -65,11 +64,8 @@ def settle(obligations: Iterable[Obligation], solver: Solver) -> tuple[Obligatio
     return tuple(found)
 
 
-# --- what a reader should know although nothing is wrong --------------------------------------
-
-
-def division_notes(program: Program, sizes: Sizes) -> Iterator[Finding]:
-    """NT09: sizes that an open axis cannot have, because it would not divide."""
+def division_assumptions(program: Program, sizes: Sizes) -> Iterator[str]:
+    """What a verdict takes for granted: an open product of axes divides the dimensions of known size that it cuts."""
     limits: dict[tuple[str, ...], dict[str, int]] = {}
     assumed = {(a.condition.op, a.condition.left, a.condition.right) for a in program.assumptions}
     for one in _dealt(program):
@@ -79,12 +75,7 @@ def division_notes(program: Program, sizes: Sizes) -> Iterator[Finding]:
         if size.constant is not None and parts.constant is None and size.constant.denominator == 1 and not known:
             limits.setdefault(one.axes, {})[one.dim] = _room(size, one)
     for axes, dims in limits.items():
-        label = program.mesh.label(axes)
-        every = gcd(*dims.values())
-        listed = _either([f"{dim} ({count})" for dim, count in dims.items()], "and")
-        span = next(atom.span for atom in program.mesh.atoms if atom.name == axes[-1])
-        message = f"the sizes of {label} that can be built divide {listed}: {_listed(divisors(every))}"
-        yield Finding("NT09", "note", message, span, axes=axes)
+        yield f"{program.mesh.label(axes)} divides {_either([f'{dim} ({count})' for dim, count in dims.items()], 'and')}"
 
 
 def divisors(count: int) -> list[int]:

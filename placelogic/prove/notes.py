@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 
 from placelogic.program.expr import Num, show
 from placelogic.program.program import GatherParams, Loop, Program, Reduce, Step, flat
-from placelogic.prove.divide import division_notes
 from placelogic.prove.formula import at_least, both
 from placelogic.prove.kinds import stack
 from placelogic.prove.sizes import Sizes
@@ -32,8 +31,6 @@ def notes(
         yield from _every_microbatch(program)
     yield from _partly_stated(program)
     yield from _idle(program)
-    if right:
-        yield from division_notes(program, sizes)
     yield from _dead(program, traces, sizes)
 
 

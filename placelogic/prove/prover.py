@@ -11,7 +11,7 @@ from placelogic.program.program import Program
 from placelogic.prove.arithmetic import check_arithmetic
 from placelogic.prove.collect import Collected, collect
 from placelogic.prove.confirm import Confirmation, complete, confirmer, dealer
-from placelogic.prove.divide import settle
+from placelogic.prove.divide import division_assumptions, settle
 from placelogic.prove.findings import arrange, finding
 from placelogic.prove.formula import FALSE, TRUE, Formula, either
 from placelogic.prove.notes import notes
@@ -67,7 +67,7 @@ def decide(program: Program, options: Options = Options()) -> Decision:
 
 def _decision(program: Program, options: Options) -> Decision:
     sizes, named = sizes_of(program)
-    printed = _assumptions(program, named)
+    printed = _assumptions(program, named, sizes)
     trained = [weights for weights in program.weights if not weights.frozen]
     if not trained:
         return Decision(_vacuous(program, printed, "nothing is trained: every weight group is frozen"))
@@ -169,8 +169,8 @@ def _search(
 # --- reports that are no decision -----------------------------------------------------------
 
 
-def _assumptions(program: Program, named: Iterable[Named]) -> tuple[str, ...]:
-    printed = [assumption.name for assumption in named]
+def _assumptions(program: Program, named: Iterable[Named], sizes: Sizes) -> tuple[str, ...]:
+    printed = [*(assumption.name for assumption in named), *division_assumptions(program, sizes)]
     printed.append("tokens even" if program.work.tokens_even else "tokens uneven")
     return tuple(dict.fromkeys([*printed, ADDITIVE]))
 

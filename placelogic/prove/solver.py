@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from time import monotonic
 from typing import Literal
 
+from placelogic.interruption import checkpoint
 from placelogic.prove.formula import FALSE, TRUE, Formula, smt, symbol, unquoted, variables
 
 RLIMIT = 20_000_000
@@ -72,6 +74,12 @@ def version() -> str:
     return z3.get_version_string()
 
 
+def interrupt() -> None:
+    """End the query that runs in another thread, if any: it comes out as unknown."""
+    if (z3 := sys.modules.get("z3")) is not None:
+        z3.main_ctx().interrupt()
+
+
 def answer(text: str, limits: Limits = Limits()) -> Answer:
     """z3's answer to a text with one `(check-sat)`, asked on its own: nothing is left of other queries."""
     import z3
@@ -92,7 +100,8 @@ def answer(text: str, limits: Limits = Limits()) -> Answer:
 class Solver:
     """Decides whether a goal can hold under background facts and named assumptions.
 
-    Deterministic: fixed seed, a resource limit per query."""
+    Deterministic: fixed seed, a resource limit per query. Raises Interrupted before and after a query when
+    nobody waits for it any more (placelogic/interruption.py)."""
 
     def __init__(self, background: Iterable[Formula], named: Iterable[Named], limits: Limits) -> None:
         import z3
@@ -127,16 +136,19 @@ class Solver:
         goals = [formula for formula in (goal, *more) if formula != TRUE]
         if FALSE in goals:
             return Answer("unsat")
+        checkpoint()
         self._solver.push()
         try:
             if goals:
                 self._solver.add(*self._parse(goals))
             started = monotonic()
             result = self._solver.check()
+            checkpoint()
             if result == self._z3.sat:
                 return Answer("sat", model=self._model() if model else None)
             if result == self._z3.unsat:
-                return Answer("unsat", core=tuple(self._names[str(term)] for term in self._solver.unsat_core()))
+                core = {str(term) for term in self._solver.unsat_core()}  # in an order of z3's own
+                return Answer("unsat", core=tuple(name for key, name in self._names.items() if key in core))
             return Answer("unknown", reason=self._reason(monotonic() - started))
         finally:
             self._solver.pop()

@@ -46,10 +46,19 @@ class TextEdit:
 
 
 @dataclass(frozen=True, slots=True)
+class Acceptance:
+    """A person lets a finding pass, and says why: in a comment beside it, or in a baseline file."""
+
+    kind: Literal["comment", "baseline"]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One thing to tell the reader. `label` goes under the caret; `help` is the way forward;
     `fix` is one edit after which the spec was proved, in words, and `edit` the same for a machine;
-    `consequence` marks what follows from an earlier finding of the same spec."""
+    `consequence` marks what follows from an earlier finding of the same spec. `accepted`: somebody
+    lets it pass. `denied`: a warning or note that the policy of a repository does not let pass."""
 
     code: str
     severity: Severity
@@ -64,6 +73,8 @@ class Finding:
     fix: str | None = None
     edit: TextEdit | None = None
     consequence: bool = False
+    accepted: Acceptance | None = None
+    denied: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +104,7 @@ class Recheck:
 class SpecReport:
     """`expected`: None without `expect` lines, else whether all were met. `open_sizes`: axes and
     counts without a fixed size; the verdict holds for every value of them. `recheck`: None where no
-    second solver was asked."""
+    second solver was asked. `accepted`: refuted, and every finding that fails it is accepted."""
 
     name: str
     verdict: Verdict
@@ -104,18 +115,21 @@ class SpecReport:
     expected: bool | None = None
     open_sizes: tuple[str, ...] = ()
     recheck: Recheck | None = None
+    accepted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class FileReport:
     """`text` is what was read; `sources` holds the text of imported files that findings lie in.
-    `library`: found in a folder, defines strategies or models only, holds no spec to check."""
+    `library`: found in a folder, defines strategies or models only, holds no spec to check.
+    `findings`: what concerns the file rather than one of its specs: its suppressions."""
 
     path: str
     specs: tuple[SpecReport, ...]
     text: str = ""
     sources: Mapping[str, str] = field(default_factory=dict)
     library: bool = False
+    findings: tuple[Finding, ...] = ()
 
     @property
     def exit_code(self) -> int:
@@ -150,6 +164,8 @@ class Report:
     def exit_code(self) -> int:
         """1 if any spec fails, else 2 if any is an error, else 3 if any is undecided or vacuous, else 0."""
         codes = {exit_code(spec) for spec in self.specs}
+        for file in self.files:
+            codes |= {1 if finding.denied else 2 for finding in file.findings if finding.severity == "error"}
         return next((code for code in (1, 2, 3) if code in codes), 0)
 
     def __str__(self) -> str:
@@ -160,14 +176,21 @@ class Report:
 
 UNMET = "EX01"
 NOTHING_STATED = "EX02"
+UNUSED = "EX03"
+"""A suppression that nothing needs: a warning."""
+NOT_REACHED = "EX04"
+"""The sizes that a repository asks for lie outside of what the spec allows."""
 
 
 def exit_code(spec: SpecReport) -> int:
-    """What one spec asks the command line to end with. A met expectation is 0 whatever the verdict;
-    an unmet one, or nothing stated where that was required, is 1."""
-    if any(finding.code in (UNMET, NOTHING_STATED) for finding in spec.findings):
+    """What one spec asks the command line to end with. A met expectation is 0 whatever the verdict, and so
+    is a refutation that is accepted; an unmet expectation, what the policy denies, or nothing stated where
+    that was required, is 1."""
+    if any(finding.code in (UNMET, NOTHING_STATED, NOT_REACHED) for finding in spec.findings):
         return 1
-    if spec.expected:
+    if any(finding.denied and finding.accepted is None for finding in spec.findings):
+        return 1
+    if spec.expected or spec.accepted:
         return 0
     match spec.verdict:
         case "proved":

@@ -27,14 +27,18 @@ def as_dict(report: Report) -> dict[str, Any]:
         "schema": SCHEMA,
         "version": __version__,
         "exit_code": report.exit_code,
-        "files": [_file(file) for file in report.files if not file.library],
+        "files": [_file(file) for file in report.files if file.findings or not file.library],
         "libraries": [file.path for file in report.files if file.library],
         "outside_the_claim": list(OUTSIDE_THE_CLAIM),
     }
 
 
 def _file(file: FileReport) -> dict[str, Any]:
-    return {"path": file.path, "specs": [_spec(file, spec) for spec in file.specs]}
+    return {
+        "path": file.path,
+        "specs": [_spec(file, spec) for spec in file.specs],
+        "findings": [_finding(file, finding) for finding in file.findings],
+    }
 
 
 def _spec(file: FileReport, spec: SpecReport) -> dict[str, Any]:
@@ -42,6 +46,7 @@ def _spec(file: FileReport, spec: SpecReport) -> dict[str, Any]:
     return {
         "name": spec.name,
         "verdict": spec.verdict,
+        "accepted": spec.accepted,
         "expected": spec.expected,
         "open_sizes": list(spec.open_sizes),
         "assumptions": list(spec.assumptions),
@@ -74,6 +79,8 @@ def _finding(file: FileReport, finding: Finding) -> dict[str, Any]:
         else {"span": _span(file, finding.edit.span), "text": finding.edit.text},
         "help": finding.help,
         "consequence": finding.consequence,
+        "accepted": None if finding.accepted is None else asdict(finding.accepted),
+        "denied": finding.denied,
     }
 
 

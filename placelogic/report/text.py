@@ -6,14 +6,12 @@ Without a terminal the lines depend on the report only, so that they can be comp
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
 from io import StringIO
 
 from placelogic.compat import assert_never
+from placelogic.report.blocks import Look, count, counterexample_lines, note_lines, wrapped
 from placelogic.report.diagnostic import (
     OUTSIDE_THE_CLAIM,
-    Counterexample,
     FaultClass,
     FileReport,
     Finding,
@@ -23,14 +21,10 @@ from placelogic.report.diagnostic import (
     Verdict,
     exit_code,
 )
-from placelogic.report.layout import Line, Style, table, visible, wrap
+from placelogic.report.layout import Line, Style, visible, wrap
 from placelogic.report.snippet import snippet
+from placelogic.report.telling import as_expected
 from placelogic.report.terminal import Printer
-
-EXCERPT_WIDTH = 120
-"""How much of a long source line is shown where there is no terminal to measure."""
-
-_ROWS_SHOWN = 8
 
 _TOLD_AT_THE_END = ("NT02",)
 """Notes that the closing lines give once for all specs: nothing is stated."""
@@ -40,18 +34,6 @@ _CLASSES: dict[FaultClass, str] = {
     "scale": "scale only; Adam hides it until clipping",
     "nonuniform": "not uniform; devices differ",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """`width`: columns of the terminal, None when the output goes elsewhere."""
-
-    width: int | None = None
-    quiet: bool = False
-
-    @property
-    def excerpt(self) -> int:
-        return EXCERPT_WIDTH if self.width is None else max(self.width, 40)
 
 
 def render(report: Report, look: Look = Look()) -> str:
@@ -81,21 +63,21 @@ def closing_lines(report: Report, look: Look) -> list[Line]:
     """Counts, what was not stated, where to read more, and what is outside the claim. Nothing when quiet."""
     if look.quiet:
         return []
-    lines: list[Line] = [(), _summary(report)]
+    lines: list[Line] = [(), *wrapped(summary(report), look, style="good" if report.exit_code == 0 else "bad")]
     decided = [spec for spec in report.specs if spec.verdict in ("proved", "refuted")]
     derived = [spec for spec in decided if spec.verdict == "proved" and not spec.obligations.stated]
     if derived:
-        where = "" if len(report.specs) == 1 else f" in {_count(len(derived), 'spec')}"
-        lines += _wrapped(
+        where = "" if len(report.specs) == 1 else f" in {count(len(derived), 'spec')}"
+        lines += wrapped(
             f"nothing is stated{where}: what is derived is right by construction. "
             "Say what your code does with `sync`, `scale`, `step` or `clip`; --require-stated asks for it.",
             look,
         )
     code = _to_explain(report)
     if code:
-        lines += _wrapped(f"next: `placelogic explain {code}` says how this comes about and what mends it", look)
+        lines += wrapped(f"next: `placelogic explain {code}` says how this comes about and what mends it", look)
     if decided:
-        lines += _wrapped("outside the claim: " + ", ".join(OUTSIDE_THE_CLAIM), look)
+        lines += wrapped("outside the claim: " + ", ".join(OUTSIDE_THE_CLAIM), look)
     return lines
 
 
@@ -103,7 +85,8 @@ def _to_explain(report: Report) -> str | None:
     """The code to read about: the first error of the first spec that fails. Errors in the input say
     themselves what to do."""
     for spec in report.specs:
-        code = next((finding.code for finding in spec.findings if finding.severity == "error"), "")
+        errors = (finding for finding in spec.findings if finding.severity == "error" and finding.accepted is None)
+        code = next((finding.code for finding in errors if not as_expected(spec, finding)), "")
         if exit_code(spec) and code and not code.startswith("PL"):
             return code
     return None
@@ -126,17 +109,19 @@ def finding_lines(file: FileReport, finding: Finding, look: Look) -> list[Line]:
     lines.append(((" " * gutter + "--> ", "gutter"), (visible(place), "")))
     lines += excerpt
     if not excerpt and finding.label:
-        lines += _note(gutter, "here", finding.label, look)
+        lines += note_lines(gutter, "here", finding.label, look)
     if finding.counterexample and not finding.consequence:
-        lines += _counterexample(gutter, finding.counterexample, look)
+        lines += counterexample_lines(gutter, finding.counterexample, look)
     if finding.fault and not finding.consequence:
-        lines += _note(gutter, "class", _CLASSES[finding.fault], look)
+        lines += note_lines(gutter, "class", _CLASSES[finding.fault], look)
     if finding.fix:
         first, *block = finding.fix.split("\n")
-        lines += _note(gutter, "fix (verified)", first, look)
+        lines += note_lines(gutter, "fix (verified)", first, look)
         lines += [((f"{' ' * (gutter + 5)}{visible(line)}", ""),) for line in block]
     elif finding.help:
-        lines += _note(gutter, "help", finding.help, look)
+        lines += note_lines(gutter, "help", finding.help, look)
+    if finding.accepted is not None:
+        lines += note_lines(gutter, f"accepted ({finding.accepted.kind})", finding.accepted.reason, look)
     return lines
 
 
@@ -156,13 +141,13 @@ def _spec(file: FileReport, spec: SpecReport, findings: list[Finding], look: Loo
         place = f"{path}:{finding.span.line}:{finding.span.column}: " if finding.span.line else ""
         code = f"[{finding.code}]" if finding.code else ""
         help_ = f"; {finding.help}" if finding.help else ""
-        lines += _wrapped(f"note{code}: {place}{finding.message}{help_}", look, indent="  ", style="note")
+        lines += wrapped(f"note{code}: {place}{finding.message}{help_}", look, indent="  ", style="note")
     if spec.assumptions and spec.verdict != "error":
         used = [name for name in spec.assumptions_used if name in spec.assumptions]
         needed = f"; the verdict rests on {', '.join(used)}" if used and len(used) < len(spec.assumptions) else ""
-        lines += _wrapped(f"assuming {', '.join(spec.assumptions)}{needed}", look, indent="  ")
+        lines += wrapped(f"assuming {', '.join(spec.assumptions)}{needed}", look, indent="  ")
     if spec.recheck is not None:
-        lines += _wrapped(_rechecked(spec.recheck), look, indent="  ")
+        lines += wrapped(_rechecked(spec.recheck), look, indent="  ")
     return [*lines, ()] if blocks else lines
 
 
@@ -200,80 +185,35 @@ def _detail(spec: SpecReport) -> str:
     match spec.verdict:
         case "proved":
             sizes = f" for every {', '.join(spec.open_sizes)}" if spec.open_sizes else " at the sizes given"
-            return f" ({_count(total, 'obligation')}, {stated}){sizes}"
+            return f" ({count(total, 'obligation')}, {stated}){sizes}"
         case "refuted":
-            return f" ({counts.refuted} of {_count(total, 'obligation')} fail{'s' * (counts.refuted == 1)}, {stated})"
+            return f" ({counts.refuted} of {count(total, 'obligation')} fail{'s' * (counts.refuted == 1)}, {stated})"
         case "undecided":
-            return f" ({counts.undecided} of {_count(total, 'obligation')} open, {stated}): this is not a pass"
+            return f" ({counts.undecided} of {count(total, 'obligation')} open, {stated}): this is not a pass"
         case "vacuous":
             return ": there is nothing to prove"
         case "error":
-            return f" ({_count(sum(f.severity == 'error' for f in spec.findings), 'problem')})"
+            return f" ({count(sum(f.severity == 'error' for f in spec.findings), 'problem')})"
         case _:
             assert_never(spec.verdict)
 
 
-def _summary(report: Report) -> Line:
+def summary(report: Report) -> str:
+    """How many specs came to which verdict, in one line."""
     specs = report.specs
     verdicts = Counter(spec.verdict for spec in specs)
     order: tuple[Verdict, ...] = ("proved", "refuted", "undecided", "vacuous", "error")
     parts = [f"{verdicts[verdict]} {verdict}" for verdict in order if verdicts[verdict]]
     libraries = sum(file.library for file in report.files)
-    text = f"{_count(len(specs), 'spec')} in {_count(len(report.files) - libraries, 'file')}"
+    text = f"{count(len(specs), 'spec')} in {count(sum(bool(file.specs) for file in report.files), 'file')}"
     text += f": {', '.join(parts)}" if parts else ""
+    accepted = sum(spec.accepted for spec in specs)
+    if accepted:
+        text += f" ({accepted} accepted)"
     met = sum(spec.expected is True for spec in specs)
     unmet = sum(spec.expected is False for spec in specs)
     if met or unmet:
-        text += f"; {_count(met + unmet, 'spec')} with expectations, {f'{unmet} not met' if unmet else 'all met'}"
+        text += f"; {count(met + unmet, 'spec')} with expectations, {f'{unmet} not met' if unmet else 'all met'}"
     if libraries:
         text += f"; {libraries} {'library' if libraries == 1 else 'libraries'} without specs skipped"
-    return ((text, "good" if report.exit_code == 0 else "bad"),)
-
-
-def _counterexample(gutter: int, example: Counterexample, look: Look) -> list[Line]:
-    sizes = {**example.mesh, **example.quantities}
-    told = [f"{name} = {value}" for name, value in sizes.items() if value != 1]
-    rest = " (everything else 1)" if len(told) < len(sizes) else ""
-    lines = _note(gutter, "smallest counterexample", ", ".join(told) + rest if told else "every size 1", look)
-    if not example.devices:
-        return [*lines, *_simulated(gutter, example, look)]
-    rows = [(_device(row.device, example.mesh), row.applies, row.single) for row in example.devices]
-    hidden = len(rows) - _ROWS_SHOWN if len(rows) > _ROWS_SHOWN else 0
-    margin = " " * (gutter + 5)
-    room = None if look.width is None else look.width - len(margin)
-    for part in table(("device", "applies", "single device"), rows[: len(rows) - hidden], room):
-        lines.append(((margin + part, ""),))
-    if hidden:
-        lines.append(((f"{margin}and {_count(hidden, 'more device')}", ""),))
-    return [*lines, *_simulated(gutter, example, look)]
-
-
-def _simulated(gutter: int, example: Counterexample, look: Look) -> list[Line]:
-    if example.simulated is None:
-        return []
-    small = ", ".join(f"{name} = {value}" for name, value in example.simulated.items() if value != 1)
-    return _note(gutter, "simulated", f"the same step in small ({small}), as this mesh is too large", look)
-
-
-def _device(coordinates: Mapping[str, int], sizes: Mapping[str, int]) -> str:
-    """The coordinates that tell devices apart: along axes of size one there is nothing to tell."""
-    told = {axis: at for axis, at in coordinates.items() if sizes.get(axis, 2) > 1} or coordinates
-    return " ".join(f"{axis}={at}" for axis, at in told.items()) or "every device"
-
-
-def _note(gutter: int, name: str, text: str, look: Look) -> list[Line]:
-    margin = " " * (gutter + 1)
-    room = None if look.width is None else max(look.width - len(margin) - 2, 20)
-    first, *rest = wrap(visible(f"{name}: {text}"), room)
-    head: Line = ((f"{margin}= ", "gutter"), (first, ""))
-    return [head, *(((f"{margin}  {part}", ""),) for part in rest)]
-
-
-def _wrapped(text: str, look: Look, indent: str = "", style: Style = "") -> list[Line]:
-    room = None if look.width is None else max(look.width - len(indent) - 2, 20)
-    parts = wrap(visible(text), room)
-    return [((indent + ("  " if i else "") + part, style),) for i, part in enumerate(parts)]
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    return text

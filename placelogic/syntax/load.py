@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
-import stat
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,6 +13,8 @@ from pathlib import Path
 import lark
 from lark import Lark
 from lark.lexer import PatternStr
+
+from placelogic.private import cache_home, private
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 
@@ -66,16 +66,8 @@ def _grammar_file() -> Path:
 def _cache_file(text: str) -> str | None:
     """Where the compiled tables of this very grammar are kept, or None where that is not safe:
     they are read with pickle, so nobody else may be able to write there."""
-    try:
-        base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-        folder = Path(base) / "placelogic"
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        status = folder.stat()
-        if hasattr(os, "getuid") and (status.st_uid != os.getuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)):
-            return None
-        if not os.access(folder, os.W_OK | os.X_OK):
-            return None
-    except (OSError, RuntimeError, ValueError):
+    folder = cache_home()
+    if not private(folder):
         return None
     key = hashlib.sha256(text.encode()).hexdigest()[:16]
     return str(folder / f"grammar-{key}-lark{lark.__version__}-py{sys.version_info[0]}.{sys.version_info[1]}")

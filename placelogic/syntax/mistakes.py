@@ -49,9 +49,9 @@ def mistake(found: Token, accepted: Collection[str], before: Sequence[Token], kn
     after = f" after `{last}`" if last is not None and last.type != "_NL" else ""
     message = f"expected {expected(accepted, last, known)}{after}, found {_shown(found)}"
     near = near or _operation(before)
-    if near is None and {"COMMA", "RBRACE", "_NL"} <= set(accepted) and _leaders(before)[-1] in _LISTS:
+    if near is None and {"COMMA", "RBRACE", "_NL"} <= set(accepted) and leaders(before)[-1] in _LISTS:
         near = "entries are separated by commas or new lines"
-    return Problem("PL101", message, where, near or example(_leaders(before)))
+    return Problem("PL101", message, where, near or example(leaders(before)))
 
 
 def _misread(accepted: Collection[str], before: Sequence[Token], known: Language, path: str) -> Problem | None:
@@ -64,7 +64,7 @@ def _misread(accepted: Collection[str], before: Sequence[Token], known: Language
     if last.type == "NAME" and known.keywords.get(str(last)) in accepted:
         # `sync over tp`: the weights are missing, so that `over` was read as their name.
         message = f"expected {noun(earlier)} after `{earlier}`, found `{last}`"
-        return Problem("PL101", message, _span(last, path), example(_leaders(before[:-1])))
+        return Problem("PL101", message, _span(last, path), example(leaders(before[:-1])))
     return None
 
 
@@ -134,7 +134,7 @@ def _statement(found, accepted, last, opened, near: str | None, known: Language,
 def _operation(before: Sequence[Token]) -> str | None:
     """A right line of the operation that is being read, in a block."""
     line = [str(token) for token in before[-1 - next((i for i, t in enumerate(reversed(before)) if t == "="), -1) :]]
-    if len(line) > 1 and line[0] == "=" and line[1] in OPERATIONS and "block" in _leaders(before):
+    if len(line) > 1 and line[0] == "=" and line[1] in OPERATIONS and "block" in leaders(before):
         return f"for example: `{OPERATIONS[line[1]]}`"
     return None
 
@@ -150,7 +150,7 @@ def _open(before: Sequence[Token]) -> list[Token]:
     return stack
 
 
-def _leaders(before: Sequence[Token]) -> list[str]:
+def leaders(before: Sequence[Token]) -> list[str]:
     """The first word of the statement or block entry being read, then of those around it."""
     stack: list[str | None] = [None]
     for token in before:

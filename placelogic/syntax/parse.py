@@ -10,6 +10,7 @@ from placelogic.syntax import ast
 from placelogic.syntax.build import Builder
 from placelogic.syntax.load import Language, language
 from placelogic.syntax.mistakes import mistake
+from placelogic.syntax.read import normalised
 from placelogic.syntax.tokens import UNKNOWN, tokens
 
 MAX_CHARACTERS = 1_000_000
@@ -36,11 +37,6 @@ def parse(text: str, path: str) -> ast.File:
     if problems := builder.problems():
         raise SpecError(*problems)
     return file
-
-
-def normalised(text: str) -> str:
-    """Without a byte order mark, and with one character for each line end."""
-    return text.removeprefix("\ufeff").replace("\r\n", "\n")
 
 
 def token_tree(text: str, path: str) -> tuple[list[Token], Tree]:

@@ -53,5 +53,10 @@ def decode(data: bytes, path: str) -> str:
         raise _error("PL005", "the file is not UTF-8 text", path, "save it as UTF-8", line) from None
 
 
+def normalised(text: str) -> str:
+    """Without a byte order mark, and with one character for each line end."""
+    return text.removeprefix("\ufeff").replace("\r\n", "\n")
+
+
 def _error(code: str, message: str, path: str, hint: str, line: int = 1) -> SpecError:
     return SpecError(Problem(code, message, Span(path, line, 1, line, 2), hint))

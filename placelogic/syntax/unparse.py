@@ -170,7 +170,7 @@ def _line(stmt: ast.Statement) -> str:
         case ast.FreezeStmt(target):
             return f"freeze {target_text(target)}"
         case ast.UseStmt(calls):
-            return "use " + " * ".join(map(_call, calls))
+            return "use " + " * ".join(map(call_text, calls))
         case ast.DimsStmt(sizes):
             return "dims " + ", ".join(_with_value(dim.name, dim.size) for dim in sizes)
         case ast.CheckpointStmt(block, first, last):
@@ -211,7 +211,7 @@ def _params(params: Iterable[ast.Param]) -> str:
     return ", ".join(_with_value(param.name, param.default) for param in params)
 
 
-def _call(call: ast.StrategyCall) -> str:
+def call_text(call: ast.StrategyCall) -> str:
     given = (f"{arg.name} = {show(arg.value)}" if arg.name else show(arg.value) for arg in call.arguments)
     return f"{call.name}({', '.join(given)})"
 

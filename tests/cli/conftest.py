@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import placelogic.mend.attach  # noqa: F401  before anything is replaced: it holds on to what it imports
 from placelogic.problem import Problem, SpecError
 from placelogic.program.expr import Name
 from placelogic.program.program import Atom, Expectation, Let, Mesh, Program, Work

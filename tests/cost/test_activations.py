@@ -61,6 +61,30 @@ def test_the_models_of_the_paper(model: str, how: str) -> None:
     assert layers_of(paper(model, how)) == Fraction(FIGURE[model, how]) * GIB
 
 
+@pytest.mark.parametrize(("s", "gib"), [(2048, 28.5078125), (4096, 97.015625), (8192, 354.03125)])
+def test_a_small_model_with_the_dropout_of_its_embedding(s: int, gib: float) -> None:
+    """L*s*b*h*(34 + 5as/h) + s*b*h, as the Ultrascale Playbook draws it: width 4096, 32 heads and layers."""
+    cost = of(
+        f"mesh t = 1\nmodel gpt {{ layers 32, hidden 4096, heads 32, vocab 32000 }}\n{HALF}dims batch = 1, sequence = {s}"
+    )
+    found = cost.number(cost.sum(lambda h: h.state == "activations" and h.group != "finish"))
+    assert found == Fraction(gib) * GIB
+
+
+def test_activations_on_the_host() -> None:
+    text = f"mesh t\n{GPT}use tensor_parallel(t)\n"
+    cost = of(text + "place * { activations offloaded }")
+    assert activations(cost, "all") != 0
+    assert all(h.host for h in cost.held if h.state == "activations")
+    for line in ("place attn { activations offloaded }", "place attn { activations materialized }"):
+        with pytest.raises(SpecError) as refused:
+            of(text + line)
+        assert refused.value.problems[0].code == "PL387"
+    with pytest.raises(SpecError) as refused:
+        of(text + "use activation_checkpointing()\ncheckpoint c of layer")
+    assert refused.value.problems[0].code == "PL387"
+
+
 GPT = "let h, a, L, s, b, v\nassume h % a == 0\nmodel gpt { layers L, hidden h, heads a, vocab v }\n" + HALF
 GPT += "dims batch = b, sequence = s\n"
 

@@ -1,4 +1,4 @@
-"""FW07: what is dealt out must come out even, and NT09: which sizes of an open axis do."""
+"""FW07: what is dealt out must come out even, and what is assumed of an axis that is open."""
 
 from __future__ import annotations
 
@@ -88,13 +88,11 @@ def test_what_is_printed() -> None:
     ):
         assert line in text, text
     (spec,) = placelogic.check("mesh tp\n" + LLAMA + "use tensor_parallel(tp)\n").specs
-    (note,) = [f for f in spec.findings if f.code == "NT09"]
-    assert note.message == (
-        "the sizes of tp that can be built divide vocab (128256), heads (32), kv_heads (8) and ffn (14336): 1, 2, 4 or 8"
-    )
+    (assumed,) = [text for text in spec.assumptions if text.startswith("tp")]
+    assert assumed == "tp divides vocab (128256), heads (32), kv_heads (8) and ffn (14336)"
     implied = "assume 32 % tp == 0, 8 % tp == 0, 14336 % tp == 0, 128256 % tp == 0\n"
     (spec,) = placelogic.check("mesh tp\n" + LLAMA + implied + "use tensor_parallel(tp)\n").specs
-    assert not [f for f in spec.findings if f.code == "NT09"]
+    assert not [text for text in spec.assumptions if "divides" in text]
 
 
 def test_help_where_there_is_no_edit() -> None:

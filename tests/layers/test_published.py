@@ -55,6 +55,12 @@ def test_a_layer_of_the_paper(lines: str, published: str) -> None:
     assert same(kept(GPT + lines), published)
 
 
+def test_an_mlp_of_another_width() -> None:
+    """Megatron-LM's estimate: sbh (18 + 4f/h)/t with sequence parallelism and selective recomputation."""
+    text = GPT.replace("vocab v }", "vocab v, ffn f }").replace("let h,", "let f, h,")
+    assert same(kept(text + "use sequence_parallel(t)\n" + SELECTIVE), "s*b*h*(18 + 4*f/h)/t")
+
+
 def test_the_parts_of_a_layer() -> None:
     """Section 4.1: attention 11sbh + 5as^2b, MLP 19sbh, two norms 4sbh. What a region makes again is its part."""
     again = kept(GPT + "checkpoint q to d of layer\n", region=0)
@@ -133,6 +139,13 @@ def test_a_ring_passes_keys_and_values() -> None:
     }
     for message in found.values():
         assert same(message, "2*s*b*h*k/a")
+
+
+def test_ulysses_exchanges_pieces_of_the_sequence_for_heads() -> None:
+    """Queries, keys, values and what comes of them, each of bsh, of which a device has a part (arXiv 2309.14509)."""
+    text = GPT + "use ulysses(cp)\n"
+    assert dict(count(text)) == {("forward", "all-to-all", "cp"): 4, ("backward", "all-to-all", "cp"): 4}
+    assert same(messages(text)["forward", "all-to-all", "cp"], "4*s*b*h/cp")
 
 
 def test_stages_hand_on_the_stream() -> None:

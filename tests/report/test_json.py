@@ -9,8 +9,9 @@ import jsonschema
 import pytest
 
 from placelogic import __version__
-from placelogic.report.diagnostic import Counterexample, DeviceRow, FileReport, Finding, Obligations, Recheck, Report, SpecReport, TextEdit
+from placelogic.report.diagnostic import Acceptance, Counterexample, DeviceRow, FileReport, Finding, Obligations, Recheck, Report, SpecReport, TextEdit
 from placelogic.report.json import as_dict, render
+from placelogic.report.load import file_report
 from placelogic.source import NOWHERE, Span
 
 SCHEMA = json.loads(files("placelogic.report").joinpath("check-1.schema.json").read_text(encoding="utf-8"))
@@ -21,7 +22,7 @@ FINDING = Finding(
     TextEdit(Span("a.place", 1, 2, 3, 4), ""),
 )  # fmt: skip
 BARE = Finding("PL900", "warning", "ü", NOWHERE)
-IMPORTED = Finding("SC01", "note", "m", Span("lib.place", 1, 1, 1, 2), consequence=True, help="h")
+IMPORTED = Finding("SC01", "note", "m", Span("lib.place", 1, 1, 1, 2), consequence=True, help="h", accepted=Acceptance("comment", "why"))
 REPORT = Report(
     (
         FileReport(
@@ -105,10 +106,18 @@ def test_the_form() -> None:
         "edit": {"span": {"line": 1, "column": 2, "end_line": 3, "end_column": 4}, "text": ""},
         "help": None,
         "consequence": False,
+        "accepted": None,
+        "denied": False,
     }
     bare, imported = spec["findings"][1:]
     assert bare["class"] is None and bare["counterexample"] is None and bare["span"] is None
     assert imported["span"]["path"] == "lib.place"
+
+
+@pytest.mark.parametrize("file", [one for one in REPORT.files if not one.library])
+def test_it_can_be_read_back(file: FileReport) -> None:
+    form = json.loads(json.dumps(as_dict(Report((file,)))["files"][0]))
+    assert file_report(form, file.text, file.sources, file.library) == file
 
 
 def test_it_is_ascii() -> None:

@@ -1,0 +1,104 @@
+"""Where names are declared, and where they are used: in this file, in imported ones, in the standard library."""
+
+from __future__ import annotations
+
+import os
+from importlib import resources
+
+from placelogic.editor.complete import groups
+from placelogic.editor.names import at
+from placelogic.editor.text import Text
+from placelogic.problem import SpecError
+from placelogic.source import Span
+from placelogic.syntax import ast
+
+_STANDARD = "placelogic/std/"
+
+
+def definition(text: Text, line: int, column: int) -> Span | None:
+    """Where the name at this place (from 1) is declared; of an import, the file. None where nothing is."""
+    imported = _import(text, line)
+    if imported is not None:
+        return imported
+    found = at(text.names, line, column)
+    if found is None:
+        return None
+    here = next((o.span for o in text.names if o.key == found.key and o.declares), None)
+    if here is not None:
+        return here
+    match found.space:
+        case "definition":
+            known = text.scope.find(found.name)
+            return _named(text, known.node.span, found.name) if known is not None else None
+        case "weights":
+            group = next((group for group in groups(text) if group.name == found.name), None)
+            return _named(text, group.span, found.name) if group is not None else None
+        case "size":
+            declared = _declared(text, found.name)
+            return _named(text, declared, found.name) if declared is not None else None
+        case _:
+            return None
+
+
+def references(text: Text, line: int, column: int) -> tuple[Span, ...]:
+    """Every place in this file of the name at this place, its declaration included."""
+    found = at(text.names, line, column)
+    return () if found is None else tuple(one.span for one in text.names if one.key == found.key)
+
+
+def file_of(path: str) -> str:
+    """The file on disk behind the path of a Span: those of the standard library are installed."""
+    if path.startswith(_STANDARD):
+        return str(resources.files("placelogic").joinpath("std").joinpath(path[len(_STANDARD) :]))
+    return os.path.realpath(path)
+
+
+def source(text: Text, span: Span) -> str:
+    """The text that a place lies in."""
+    if span.path == text.path:
+        return text.readable.text
+    from placelogic.syntax.parse import normalised
+    from placelogic.syntax.read import read_source
+
+    try:
+        return normalised(read_source(file_of(span.path)))
+    except SpecError:
+        return ""
+
+
+def _import(text: Text, line: int) -> Span | None:
+    file = text.readable.file
+    for statement in file.statements if file is not None else ():
+        if isinstance(statement, ast.ImportStmt) and statement.span.line == line:
+            path = os.path.realpath(os.path.join(os.path.dirname(text.path), statement.path))
+            return Span(path, 1, 1, 1, 1) if os.path.isfile(path) else None
+    return None
+
+
+def _declared(text: Text, name: str) -> Span | None:
+    """A size or an axis that an imported file declares."""
+    for statement in text.statements:
+        match statement:
+            case ast.MeshStmt(axes):
+                places = [axis.span for axis in axes if axis.name == name]
+            case ast.LetStmt(items):
+                places = [item.span for item in items if item.name == name]
+            case ast.AxisStmt(name=axis, span=span):
+                places = [span] if axis == name else []
+            case _:
+                continue
+        if places:
+            return places[0]
+    return None
+
+
+def _named(text: Text, span: Span, name: str) -> Span:
+    """The word itself, on the first line of what declares it."""
+    import re
+
+    lines = source(text, span).split("\n")
+    line = lines[span.line - 1] if span.line <= len(lines) else ""
+    word = re.compile(rf"\b{re.escape(name)}\b").search(line, span.column - 1)
+    if word is None:
+        return span
+    return Span(span.path, span.line, word.start() + 1, span.line, word.end() + 1)

@@ -1,0 +1,150 @@
+"""The language server: what is open, what is checked, what is told; its answers are in features.py.
+
+A change ends the check that runs, and starts a new one. First the verdicts are told, then a fix is looked for; a
+code action waits for it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from dataclasses import dataclass, field
+from typing import Any
+
+from lsprotocol import types
+from pygls.lsp.server import LanguageServer
+from pygls.uris import from_fs_path, to_fs_path
+
+from placelogic import __version__
+from placelogic.editor import convert
+from placelogic.editor.define import file_of
+from placelogic.editor.memory import Memory
+from placelogic.editor.runs import Runs
+from placelogic.editor.text import Text
+from placelogic.report.diagnostic import FileReport
+from placelogic.source import Span
+
+VERDICTS = "$/placelogic/verdicts"
+"""A notification after each check, for clients that ask for it (`initializationOptions: {"verdicts": true}`):
+`uri`, `version`, and `specs` with `name`, `verdict` and `open_sizes`."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Open:
+    """A file that is open. `report`: of this version; None until it is checked. `fixed`: done when the search
+    for fixes is over, or will never be."""
+
+    text: Text
+    version: int | None
+    memory: Memory
+    report: FileReport | None = None
+    fixed: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class PlacementServer(LanguageServer):
+    """What is open, and the thread that checks it."""
+
+    def __init__(self) -> None:
+        super().__init__("placelogic", __version__, max_workers=1)
+        self.open: dict[str, Open] = {}
+        self.runs = Runs()
+        self.wants_verdicts = False
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def units(self) -> convert.Units:
+        encoding = self.server_capabilities.position_encoding
+        return convert.Units(str(getattr(encoding, "value", encoding) or ""))
+
+    def take(self, uri: str) -> None:
+        """A version of a file, opened or changed: check it."""
+        document = self.workspace.get_text_document(uri)
+        before = self.open.get(uri)
+        text = Text(path_of(uri), document.source, before.text if before is not None else None)
+        memory = before.memory if before is not None else Memory()
+        self.begin(uri, Open(text, document.version, memory))
+        if before is not None:
+            before.fixed.set()
+
+    def begin(self, uri: str, now: Open) -> None:
+        """Check it in the background."""
+        self.open[uri] = now
+        task = asyncio.get_running_loop().create_task(self._check(uri, now))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _check(self, uri: str, now: Open) -> None:
+        try:
+            report = await self._run(uri, now, lambda: _checked(now))
+            if report is None:
+                return
+            now.report = report
+            self._tell(uri, now)
+            fixed = await self._run(uri, now, lambda: _fixed(report))
+            if fixed is not None:
+                now.report = fixed
+        finally:
+            now.fixed.set()
+
+    async def _run(self, uri: str, now: Open, work: Any) -> FileReport | None:
+        """The result; None where a newer version came meanwhile."""
+        if self.open.get(uri) is not now:
+            return None
+        report = await asyncio.wrap_future(self.runs.start(uri, work).future)
+        return report if self.open.get(uri) is now else None
+
+    def _tell(self, uri: str, now: Open) -> None:
+        assert now.report is not None
+        told = convert.diagnostics(now.report, now.text, self.units)
+        self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, told, now.version))
+        if self.wants_verdicts:
+            specs = [
+                {"name": spec.name, "verdict": spec.verdict, "open_sizes": list(spec.open_sizes)}
+                for spec in now.report.specs
+            ]
+            self.protocol.notify(VERDICTS, {"uri": uri, "version": now.version, "specs": specs})
+        workspace = self.client_capabilities.workspace
+        if workspace is not None and workspace.code_lens is not None and workspace.code_lens.refresh_support:
+            self.workspace_code_lens_refresh(None)
+
+    def place(self, params: Any) -> tuple[Text, int, int]:
+        """The text of a request, and its place in it."""
+        text = self.text(params.text_document.uri)
+        return text, *self.units.place(text.lines, params.position)
+
+    def text(self, uri: str) -> Text:
+        if uri not in self.open:
+            return Text(path_of(uri), self.workspace.get_text_document(uri).source)
+        return self.open[uri].text
+
+    def location(self, span: Span, text: Text) -> types.Location:
+        """A place, maybe in another file."""
+        path = file_of(span.path) if span.path != text.path else text.path
+        uri = next((uri for uri in self.open if path_of(uri) == path), None) or from_fs_path(path) or ""
+        lines = text.lines if span.path == text.path else self.text(uri).lines
+        return types.Location(uri, self.units.range(lines, span))
+
+
+def path_of(uri: str) -> str:
+    """Files that are not saved have a name all the same; their imports start from the working folder."""
+    path = to_fs_path(uri) if uri.startswith("file:") else None
+    return os.path.realpath(path) if path else uri.rpartition(":")[2].replace("/", "_") or "untitled"
+
+
+def _checked(now: Open) -> FileReport:
+    from placelogic.checking import Settings, check_text
+
+    settings = Settings(fixes=None, evidence=now.memory)  # type: ignore[arg-type]  # it proves, and gathers nothing
+    return check_text(now.text.text, now.text.path, settings, library=True)
+
+
+def _fixed(report: FileReport) -> FileReport:
+    from placelogic.mend.attach import file_with_fixes
+
+    try:
+        return file_with_fixes(report)
+    except Exception:  # the verdict stands all the same
+        _log.exception("looking for a fix")
+        return report

@@ -1,0 +1,124 @@
+"""One text as an editor holds it, with what is known of it; everything is worked out when it is asked for."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from placelogic.editor.names import Occurrence, Word, occurrences, words
+from placelogic.problem import SpecError
+from placelogic.syntax.parse import normalised, parse
+
+if TYPE_CHECKING:
+    from placelogic.elaborate import ElaboratedSpec
+    from placelogic.elaborate.library import Scope
+    from placelogic.program.program import Program
+    from placelogic.syntax import ast
+
+MAX_BLANKED = 30
+"""Lines with errors that are left out to read the rest, at most."""
+
+
+class Text:
+    """A version of a file. `path`: where imports start from."""
+
+    def __init__(self, path: str, text: str, last: Text | None = None) -> None:
+        self.path = path
+        self.text = normalised(text)
+        self._last = last.readable if last is not None else None
+
+    @cached_property
+    def lines(self) -> list[str]:
+        return self.text.split("\n")
+
+    @cached_property
+    def file(self) -> ast.File | None:
+        """The tree, or None where the text has errors."""
+        try:
+            return parse(self.text, self.path)
+        except (SpecError, RecursionError):
+            return None
+
+    @cached_property
+    def readable(self) -> Text:
+        """This text; or while it has errors, the text without the lines that have them; or the last one without."""
+        if self.file is not None:
+            return self
+        lines = list(self.lines)
+        for _ in range(MAX_BLANKED):
+            try:
+                parse("\n".join(lines), self.path)
+            except SpecError as error:
+                line = error.problems[0].span.line
+                if not 1 <= line <= len(lines) or not lines[line - 1]:
+                    break
+                lines[line - 1] = ""
+            except RecursionError:
+                break
+            else:
+                return Text(self.path, "\n".join(lines))
+        return self._last if self._last is not None else Text(self.path, "")
+
+    @cached_property
+    def words(self) -> tuple[Word, ...]:
+        """Every token, of the readable text."""
+        text = self.readable
+        return words(text.text, text.path) if text.file is not None else ()
+
+    @cached_property
+    def names(self) -> tuple[Occurrence, ...]:
+        """Every name, of the readable text."""
+        file = self.readable.file
+        return occurrences(file, self.words) if file is not None else ()
+
+    @cached_property
+    def scope(self) -> Scope:
+        """What the names of strategies and models mean here, imports and the standard library included."""
+        return self._read_scope()[0]
+
+    @cached_property
+    def statements(self) -> tuple[ast.Statement, ...]:
+        """The statements outside definitions, of all specs and of imported files."""
+        return self._read_scope()[1]
+
+    def _read_scope(self) -> tuple[Scope, tuple[ast.Statement, ...]]:
+        from placelogic.elaborate.library import Reader, Scope
+        from placelogic.elaborate.log import Log
+        from placelogic.syntax import ast
+
+        scope = Scope()
+        file = self.readable.file
+        if file is None:
+            return scope, ()
+        reader = Reader.of(self.path, Log())
+        found: list[ast.Statement] = []
+        for scoped in reader.statements(file.statements, reader.root, scope, set()):
+            inner = scoped.statement
+            found += inner.body if isinstance(inner, ast.SpecDef) else (inner,)
+        return scope, tuple(found)
+
+    @cached_property
+    def specs(self) -> tuple[ElaboratedSpec, ...]:
+        """The specs of the readable text."""
+        from placelogic.elaborate import elaborate_file
+
+        file = self.readable.file
+        if file is None:
+            return ()
+        try:
+            return elaborate_file(file)
+        except (SpecError, RecursionError):
+            return ()
+
+    @cached_property
+    def programs(self) -> tuple[Program, ...]:
+        """The complete programs of those specs that have one."""
+        from placelogic.checking import complete
+
+        found = []
+        for spec in self.specs:
+            try:
+                found.append(complete(spec))
+            except (SpecError, RecursionError):
+                continue
+        return tuple(found)

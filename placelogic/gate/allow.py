@@ -1,0 +1,115 @@
+"""Comments that let a finding pass:
+
+    sync experts over ep by sum        # placelogic: allow GI03 reason="scaled back in the trainer, issue 41"
+
+on the line of the finding, or on lines of their own above it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+
+from placelogic.problem import closest
+from placelogic.report.diagnostic import Finding
+from placelogic.source import Span
+
+_COMMENT = re.compile(r'^((?:[^"#]|"[^"]*")*)#')
+_DIRECTIVE = re.compile(r"#\s*placelogic:\s*(?:(allow)\b|([a-z-]+)[\s:]+(?=[A-Z]{2}\d))(.*)$")
+_BODY = re.compile(r'^\s*([A-Za-z]{2}\d+(?:(?:\s*,\s*|\s+)[A-Za-z]{2}\d+)*)\s*(?:reason\s*=\s*("[^"]*"|\S*)\s*)?$')
+_FORM = 'write it as `# placelogic: allow GI03 reason="..."`'
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """`line`: the line whose findings of these codes may pass. `span`: the comment."""
+
+    line: int
+    codes: tuple[str, ...]
+    reason: str
+    span: Span
+
+
+def allowances(text: str, path: str) -> tuple[list[Allowed], list[Finding]]:
+    """Every such comment of a file, and what is wrong with those that say it wrongly (PL030 to PL033);
+    they let nothing pass."""
+    if "placelogic:" not in text:
+        return [], []
+    found: list[Allowed] = []
+    wrong: list[Finding] = []
+    lines = text.split("\n")
+    for number, line in enumerate(lines, 1):
+        comment = _COMMENT.match(line)
+        directive = _DIRECTIVE.search(line, comment.end() - 1) if comment else None
+        if comment is None or directive is None:
+            continue
+        span = Span(path, number, directive.start() + 1, number, len(line.rstrip()) + 1)
+        code_before = comment[1].strip()
+        target = number if code_before else _next_code(lines, number)
+        one = _read(directive, target, span)
+        if isinstance(one, Allowed):
+            found.append(one)
+        else:
+            wrong.append(one)
+    return found, wrong
+
+
+def _next_code(lines: list[str], number: int) -> int:
+    """The first line below that is no comment and not empty; 0, which is no line, at the end of the file."""
+    below = enumerate(lines[number:], number + 1)
+    return next((at for at, line in below if line.strip() and not line.lstrip().startswith("#")), 0)
+
+
+def _read(directive: re.Match[str], line: int, span: Span) -> Allowed | Finding:
+    if directive[1] is None:
+        return _wrong("PL030", f"`{directive[2]}` is no word that placelogic knows in a comment", span, _FORM)
+    body = _BODY.match(directive[3])
+    if body is None:
+        return _wrong("PL030", "this comment does not say what it allows", span, _FORM)
+    codes = tuple(dict.fromkeys(re.split(r"[\s,]+", body[1])))
+    if not (body[2] or "").strip('" \t'):
+        return _wrong("PL031", f"the reason why {_listed(codes)} may pass is missing", span, _FORM)
+    if not (len(body[2]) > 1 and body[2][0] == body[2][-1] == '"'):
+        return _wrong("PL030", "the reason stands in quotes", span, _FORM)
+    for code in codes:
+        if code not in known_codes():
+            hint = closest(code, known_codes()) or "`placelogic explain` lists all codes"
+            return _wrong("PL032", f"there is no finding `{code}`", span, hint)
+        if not acceptable(code):
+            return _wrong("PL033", f"`{code}` cannot be accepted: {_why_not(code)}", span, "mend the spec instead")
+    return Allowed(line, codes, body[2][1:-1].strip(), span)
+
+
+@cache
+def known_codes() -> frozenset[str]:
+    """Codes of findings that have a page of their own."""
+    from placelogic.explaining import codes
+
+    return frozenset(codes())
+
+
+def acceptable(code: str) -> bool:
+    """Whether a person may let it pass: what is known to be wrong, or costly. Not what nobody knows, what
+    cannot be read, or what the person has asked for."""
+    return code[:2] not in ("PL", "UN", "VA", "EX")
+
+
+def _why_not(code: str) -> str:
+    match code[:2]:
+        case "UN":
+            return "nobody knows whether the spec is right"
+        case "VA":
+            return "there is nothing to prove"
+        case "EX":
+            return "it is about what somebody asked for"
+        case _:
+            return "the spec has no meaning yet"
+
+
+def _listed(codes: tuple[str, ...]) -> str:
+    return ", ".join(codes)
+
+
+def _wrong(code: str, message: str, span: Span, hint: str) -> Finding:
+    return Finding(code, "error", message, span, help=hint)

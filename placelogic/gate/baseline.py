@@ -1,0 +1,117 @@
+"""The baseline: findings of a repository that were there when the gate was put up, each with a reason.
+
+A JSON file, kept in the repository and reviewed like everything else in it. An entry is known by its
+fingerprint (report/fingerprint.py), so it stays with its finding when lines move.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from placelogic.files import whole
+from placelogic.gate.allow import acceptable
+from placelogic.problem import Problem, SpecError
+from placelogic.report.diagnostic import FileReport
+from placelogic.report.fingerprint import fingerprints
+from placelogic.source import Span
+
+SCHEMA = "placelogic/baseline/1"
+NAME = "placelogic-baseline.json"
+_KEYS = ("path", "spec", "code", "weights", "fingerprint", "reason")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """`path`: from the folder of the baseline, with forward slashes."""
+
+    path: str
+    spec: str
+    code: str
+    weights: str
+    fingerprint: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """`path` is where it is; `text` what is in it."""
+
+    path: str
+    entries: tuple[Entry, ...] = ()
+    text: str = ""
+
+    @property
+    def folder(self) -> str:
+        return os.path.dirname(os.path.realpath(self.path))
+
+    def name(self, path: str) -> str:
+        """What the baseline calls a file."""
+        return os.path.relpath(os.path.realpath(path), self.folder).replace(os.sep, "/")
+
+    def place(self, entry: Entry) -> Span:
+        """The line with the fingerprint of the entry."""
+        for number, line in enumerate(self.text.split("\n"), 1):
+            if f'"{entry.fingerprint}"' in line:
+                start = line.index(f'"{entry.fingerprint}"') + 1
+                return Span(self.path, number, start, number, len(line.rstrip(" ,")) + 1)
+        return whole(self.path)
+
+
+def read(path: str) -> Baseline:
+    """The baseline in a file. Raises SpecError: PL034 where it is none, or an entry has no reason."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        hint = "`placelogic gate --write-baseline` writes one"
+        raise SpecError(Problem("PL034", f"the baseline cannot be read: {reason}", whole(path), hint)) from None
+    try:
+        form = json.loads(text)
+        if not isinstance(form, dict) or form.get("schema") != SCHEMA:
+            raise ValueError(f"it is not of the form {SCHEMA}")
+        entries = tuple(_entry(one) for one in form["accepted"])
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        line = getattr(error, "lineno", 1)
+        said = f"it has no key {error}" if isinstance(error, KeyError) else str(error)
+        problem = Problem("PL034", f"the baseline is not usable: {said}", Span(path, line, 1, line, 2))
+        raise SpecError(problem) from None
+    baseline = Baseline(path, entries, text)
+    for entry in entries:
+        if not entry.reason.strip():
+            message = f"the reason why {entry.code} of `{entry.path}` may pass is missing"
+            raise SpecError(Problem("PL031", message, baseline.place(entry), "say why in `reason`"))
+        if not acceptable(entry.code):
+            message = f"`{entry.code}` cannot be accepted"
+            raise SpecError(Problem("PL033", message, baseline.place(entry), "take the entry out"))
+    return baseline
+
+
+def _entry(form: Any) -> Entry:
+    if not isinstance(form, dict) or set(form) != set(_KEYS) or not all(isinstance(v, str) for v in form.values()):
+        raise ValueError(f"every entry has the texts {', '.join(_KEYS)}")
+    return Entry(**form)
+
+
+def written(baseline: Baseline, files: Iterable[FileReport], reason: str) -> str:
+    """The text of a baseline that accepts what fails now: what it had keeps its reason, the rest gets this one.
+    What is accepted by a comment needs no entry; what nobody may accept gets none."""
+    before = {(entry.path, entry.fingerprint): entry.reason for entry in baseline.entries}
+    entries = []
+    for file in files:
+        path = baseline.name(file.path)
+        for spec, finding, fingerprint in fingerprints(file):
+            if spec is None or finding.severity != "error" or not acceptable(finding.code):
+                continue
+            if spec.expected and not finding.denied:
+                continue
+            if finding.accepted is not None and finding.accepted.kind == "comment":
+                continue
+            said = before.get((path, fingerprint), reason)
+            entries.append(Entry(path, spec.name, finding.code, finding.weights or "", fingerprint, said))
+    form = {"schema": SCHEMA, "accepted": [asdict(entry) for entry in entries]}
+    return json.dumps(form, indent=2, ensure_ascii=False) + "\n"

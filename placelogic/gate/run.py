@@ -1,0 +1,163 @@
+"""One run of the gate: find the files, take verdicts from the cache, decide the rest, apply the policy."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from placelogic.checking import Settings
+from placelogic.files import Found, find, whole
+from placelogic.gate import baseline as baselines
+from placelogic.gate.cache import Cache
+from placelogic.gate.config import Loaded
+from placelogic.gate.policy import Policy
+from placelogic.parallel import reports, worthwhile
+from placelogic.problem import Problem, SpecError
+from placelogic.report.diagnostic import UNUSED, FileReport, Finding, Report
+from placelogic.syntax.imports import folder_of, imported
+from placelogic.syntax.read import read_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """`cached`: how many files of the report were not decided again. `baseline`: the one in use."""
+
+    report: Report
+    cached: int
+    baseline: baselines.Baseline | None
+
+
+def discover(loaded: Loaded, named: Sequence[str] = ()) -> tuple[Found, ...]:
+    """The files of the configuration, or those named on the command line, less what is excluded; of folders
+    named, what lies in them. Files may be libraries, as the gate is about a repository, not about one file."""
+    places = named or [_from_here(loaded.root, path) for path in loaded.config.paths]
+    found = [one for one in find(places) if not _excluded(one.path, loaded)]
+    return tuple(replace(one, path=os.path.normpath(one.path), in_folder=True) for one in found)
+
+
+def run(
+    loaded: Loaded,
+    found: Sequence[Found],
+    *,
+    complete: bool,
+    jobs: int | None = None,
+    cache_folder: Path | None = None,
+    baseline: baselines.Baseline | None = None,
+    progress: Callable[[str], None] = lambda path: None,
+) -> Outcome:
+    """Check the files and apply the policy. `complete`: these are all files of the repository. Raises SpecError
+    for a baseline that cannot be used."""
+    config = loaded.config
+    if baseline is None and config.baseline is not None:
+        baseline = baselines.read(baseline_path(loaded))
+    settings = _settings(loaded)
+    cache = Cache.open(cache_folder, repr(replace(settings, evidence=None)), config.recheck)
+    done: list[FileReport] = []
+    for file in _checked([_read(one) for one in found], settings, cache, jobs):
+        done.append(file)
+        progress(file.path)
+    cache.close()
+    if not any(not file.library for file in done):
+        done.append(_nothing(loaded, complete))
+    policy = Policy(frozenset(config.fail_on), baseline, complete)
+    files = policy.apply(done)
+    if complete:
+        files = (*files, *_unknown_sizes(loaded, files))
+    return Outcome(Report(files), cache.hits, baseline)
+
+
+def baseline_path(loaded: Loaded) -> str:
+    """Where the baseline is, or would be written."""
+    if "--" in loaded.origin("baseline"):
+        return loaded.config.baseline or baselines.NAME
+    return _from_here(loaded.root, loaded.config.baseline or baselines.NAME)
+
+
+def _settings(loaded: Loaded) -> Settings:
+    config = loaded.config
+    return Settings(
+        require_stated=config.require_stated,
+        rlimit=config.rlimit,
+        timeout=config.timeout,
+        recheck=config.recheck,
+        minimum=dict(config.minimum_sizes),
+        budget=None if config.budget is None else (config.budget, loaded.place("budget")),
+    )
+
+
+def _checked(found: Sequence[Found], settings: Settings, cache: Cache, jobs: int | None) -> Iterator[FileReport]:
+    """In order. What is not in the cache is decided, by several processes where that pays."""
+    known = [cache.find(one) for one in found]
+    missing = [one for one, report in zip(found, known) if report is None]
+    imports = [imported(one.data or b"", folder_of(one.path)) for one in missing]
+    decided = zip(missing, imports, _reports(missing, settings, worthwhile(len(missing), jobs)))
+    for report in known:
+        if report is None:
+            one, before, report = next(decided)
+            cache.keep(one, report, before)
+        yield report
+
+
+def _reports(missing: Sequence[Found], settings: Settings, jobs: int) -> Iterator[FileReport]:
+    if settings.recheck and jobs == 1:
+        from placelogic.checking import check_files
+
+        for one in missing:  # each with its evidence
+            yield next(iter(check_files([one], settings)))
+        return
+    yield from reports(missing, settings, jobs)
+
+
+def _read(one: Found) -> Found:
+    """With its content, so that what is checked is what the cache knows."""
+    if one.problem is not None or one.data is not None:
+        return one
+    try:
+        return replace(one, data=read_bytes(one.path))
+    except SpecError as error:
+        return replace(one, problem=error.problems[0])
+
+
+def _nothing(loaded: Loaded, complete: bool) -> FileReport:
+    from placelogic.failing import failed
+
+    told = ", ".join(f"`{one}`" for one in loaded.config.paths) if complete else "what is named"
+    message = f"there is nothing to check: no spec in {told} that is not excluded"
+    problem = Problem("PL015", message, whole(loaded.path or "."), "look at `placelogic gate --config-show`")
+    return failed(problem.span.path, "", SpecError(problem))
+
+
+def _unknown_sizes(loaded: Loaded, files: Sequence[FileReport]) -> tuple[FileReport, ...]:
+    """A size that no spec has asks for nothing: most often it is misspelled."""
+    words = {word for file in files for word in re.findall(r"\w+", file.text)}
+    place = loaded.place("minimum_sizes")
+    unused = tuple(
+        Finding(UNUSED, "warning", f"no spec has a size `{name}`, which minimum-sizes names", place, help="take it out")
+        for name in loaded.config.minimum_sizes
+        if name not in words
+    )
+    if not unused or loaded.path is None:
+        return ()
+    text = Path(loaded.path).read_text(encoding="utf-8", errors="replace")
+    return (FileReport(loaded.path, (), text, findings=unused),)
+
+
+def _excluded(path: str, loaded: Loaded) -> bool:
+    """A pattern matches a file or a folder above it: its path from the root, or, without a slash, its name."""
+    name = os.path.relpath(os.path.abspath(path), loaded.root).replace(os.sep, "/")
+    parts = name.split("/")
+    above = ["/".join(parts[: count + 1]) for count in range(len(parts))]
+    for pattern in loaded.config.exclude:
+        wanted = pattern.rstrip("/").removeprefix("./")
+        for one in above:
+            if fnmatchcase(one, wanted) or ("/" not in wanted and fnmatchcase(one.rsplit("/", 1)[-1], wanted)):
+                return True
+    return False
+
+
+def _from_here(root: str, path: str) -> str:
+    return os.path.relpath(os.path.join(root, path))
