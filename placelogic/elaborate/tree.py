@@ -143,7 +143,9 @@ def _declaration(group: Weights) -> ast.WeightsStmt:
 
 
 def _layouts(group: Weights) -> dict[str, Layout]:
-    layouts = (group.params, group.optimizer_state, group.gradients, group.activations)
+    # Activations that follow from the operations of a block are derived again.
+    cuts = tuple(cut for cut in group.activations.cuts if cut.origin.stated)
+    layouts = (group.params, group.optimizer_state, group.gradients, dataclasses.replace(group.activations, cuts=cuts))
     return dict(zip(STATES, layouts, strict=True))
 
 

@@ -16,7 +16,7 @@ from placelogic.layers.record import Gradient, Layer
 from placelogic.layers.walk import Walk
 from placelogic.layers.wants import stream
 from placelogic.problem import Problem, SpecError
-from placelogic.program.block import Block, Layers
+from placelogic.program.block import Block, Layers, Override
 from placelogic.program.facts import Layering
 from placelogic.program.ops import Origin
 from placelogic.program.plan import Boundary, Move, Plan, Work
@@ -39,9 +39,13 @@ def complete(program: Program) -> Program:
     """The program with what its blocks come to: `layering`, and the activations of weights that see only
     pieces, as a person would place them. Raises SpecError."""
     layers = program.layers
-    if layers is None or not layers.blocks:
+    if layers is None:
         return program
+    if not layers.blocks:
+        raise SpecError(*(_without_blocks(override) for override in layers.overrides))
     _check_order(program)
+    if layers.overrides and len(program.work.losses) > 1:
+        raise SpecError(_several_losses(layers.overrides[0]))
     found = nominal(program, layers)
     plan, crossings = overridden(layers, found.plan)
     every = cases(layers, plan, found.walk, found.layers)
@@ -49,6 +53,27 @@ def complete(program: Program) -> Program:
     weights = tuple(_placed(program, layers, group, found) for group in program.weights)
     layering = Layering(plan, crossings, deviating, needs(every, layers.blocks), plain, dealt(program, plan))
     return replace(program, weights=weights, layering=layering)
+
+
+def _without_blocks(override: Override) -> Problem:
+    """What arrives at weights, whole or in shares, is decided by the operations after them."""
+    return Problem(
+        "PL389",
+        f"whether this is right for `{override.tensor}` depends on operations that are not stated: what arrives there may be "
+        "whole on every device, or shares",
+        override.origin.span,
+        "write the operations of a layer in a block, and say it of one of its tensors; or say with `sync` and `scale` "
+        "what the gradients of the weights come to",
+    )
+
+
+def _several_losses(override: Override) -> Problem:
+    return Problem(
+        "PL388",
+        f"there are several losses, and it is not said which of them come back through `{override.tensor}`",
+        override.origin.span,
+        "state one loss, or leave this line out",
+    )
 
 
 def nominal(program: Program, layers: Layers) -> Nominal:

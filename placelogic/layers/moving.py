@@ -23,6 +23,16 @@ def after(shape: Shape, move: Move, axis: str) -> Shape:
             return shape
 
 
+def alone(value: Value, axis: str, move: Move | None = None) -> Value:
+    """What is left where the axis has one device, on which nothing can fail to fit: only factors."""
+
+    def change(term: Term) -> Term:
+        return replace(term, share=term.share - {axis}, tied=term.tied - {axis}, lost=term.lost - {axis})
+
+    plain = each(value, change)
+    return plain if move is None else _stated(plain, move)
+
+
 def moved_forward(value: Value, move: Move, axis: str) -> Value:
     """A tensor after a move. Raises Misfit where its local arrays are no such thing."""
     shape, dim = dict(value.shape), value.shape.get(axis)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from placelogic.layers.backward import backward
 from placelogic.layers.forward import forward, needs_right
-from placelogic.layers.moving import after, moved_backward, moved_forward
+from placelogic.layers.moving import after, alone, moved_backward, moved_forward
 from placelogic.layers.operations import inputs, name_of
 from placelogic.layers.record import Gradient, Layer, Need
 from placelogic.layers.values import (
@@ -109,6 +109,8 @@ class Walk:
                     )  # fmt: skip
             except Misfit as misfit:
                 self._misfit(layer, index, inputs(op)[0], misfit)
+                for slot, value in enumerate(ins):
+                    self._right(layer, index, inputs(op)[slot], alone(value, misfit.axis), True)
                 self._take_nominal(layer, op.output)
                 continue
             self._make(layer, op.output, out, index)
@@ -136,6 +138,7 @@ class Walk:
                 value = moved_forward(value, boundary.forward, boundary.axis)
             except Misfit as misfit:
                 self._misfit(layer, index, tensor, misfit, boundary)
+                self._right(layer, index or 0, tensor, alone(value, misfit.axis, boundary.forward), False)
                 return self._take_nominal(layer, tensor)
         layer.made[tensor] = value
         self._ordered(layer, index, tensor, value.shape)
@@ -185,6 +188,7 @@ class Walk:
                 value = moved_forward(value, boundary.forward, boundary.axis)
             except Misfit as misfit:
                 self._misfit(layer, index, tensor, misfit, boundary)
+                self._right(layer, index, tensor, alone(value, misfit.axis, boundary.forward), False)
                 known = self.nominal.get(layer.block.name)
                 if known is not None:
                     layer.crossed[reader] = list(known.crossed[reader])
