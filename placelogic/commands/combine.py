@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from placelogic.commands.options import at_option
+
+if TYPE_CHECKING:
+    from placelogic.combine.answer import Combination
 
 
 @click.command(short_help="Say whether strategies can be combined, and at what cost.")
@@ -77,7 +81,7 @@ def combine(
 
 
 def _matrix(same_axis: bool, form: str) -> int:
-    from placelogic.combine.matrix import page, pairs
+    from placelogic.combine.matrix import names_of_pairs, page, pairs
     from placelogic.report import combine as told
     from placelogic.report.matrix import matrix_lines
     from placelogic.report.terminal import Printer, Progress, terminal_width
@@ -86,9 +90,13 @@ def _matrix(same_axis: bool, form: str) -> int:
     if form == "markdown":
         sys.stdout.write(page())
         return 0
-    progress = Progress([], sys.stderr)
+    progress = Progress([" * ".join(names) for names in names_of_pairs()], sys.stderr)
+    found: list[Combination] = []
     try:
-        found = list(pairs(same_axis))
+        progress.step()
+        for one in pairs(same_axis):
+            found.append(one)
+            progress.step()
     finally:
         progress.clear()
     if form == "json":
