@@ -6,9 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
+import sympy
 
 import placelogic
 from placelogic.cli import main
+from placelogic.cost.budget import falls
 from placelogic.report.diagnostic import SpecReport
 from tests.cost.specs import ADAM16
 
@@ -145,6 +147,17 @@ def test_a_budget_is_solved_for_the_sizes_that_fit() -> None:
     assert report.verdict == "proved"
     for n, verdict in ((15, "refuted"), (16, "proved")):
         assert reports(BUDGET + "budget 8 GiB\n" + PAIR, N=n)["zero3"].verdict == verdict
+
+
+def test_sizes_beyond_those_tried_are_only_claimed_where_the_peak_never_grows() -> None:
+    n, p = sympy.symbols("N P")
+    assert falls(16 * sympy.ceiling(p / n) + 3, n)
+    assert falls(sympy.Max(p / n, 2 * p / n**2) * 5, n)
+    for grows in (n, p / n + n, -p / n, p * (n - 1) / n, sympy.Piecewise((1, sympy.Eq(n, 1)), (2, True))):
+        assert not falls(grows, n)
+    (report,) = reports(BUDGET + "assume N % 2 == 0\nbudget 8 GiB\nuse zero3(N)\n").values()
+    (note,) = [f for f in report.findings if f.code == "NT31"]
+    assert "N = 16, N = 18" in note.message
 
 
 def test_a_budget_that_no_size_meets() -> None:
