@@ -29,7 +29,7 @@ def alone(value: Value, axis: str, move: Move | None = None) -> Value:
     def change(term: Term) -> Term:
         return replace(term, share=term.share - {axis}, tied=term.tied - {axis}, lost=term.lost - {axis})
 
-    plain = each(value, change)
+    plain = each(value, change, without(value.shape, axis))
     return plain if move is None else _stated(plain, move)
 
 

@@ -14,7 +14,6 @@ from placelogic.program.expr import Binary, Name, number
 from placelogic.program.facts import Crossing
 from placelogic.program.plan import Boundary, Move, Plan
 
-
 Moves = tuple[Move, Move]
 """Forward and backward."""
 

@@ -115,8 +115,8 @@ def each(value: Value, change, shape: Shape | None = None) -> Value:  # type: ig
     return merged(Value(value.shape if shape is None else shape, parts))
 
 
-def without(shape: Shape, axis: str) -> dict[str, str]:
-    return {a: dim for a, dim in shape.items() if a != axis}
+def without(shape: Shape, *axes: str) -> dict[str, str]:
+    return {axis: dim for axis, dim in shape.items() if axis not in axes}
 
 
 class Misfit(Exception):

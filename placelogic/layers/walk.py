@@ -9,6 +9,7 @@ from placelogic.layers.backward import backward
 from placelogic.layers.forward import forward, needs_right
 from placelogic.layers.moving import after, alone, moved_backward, moved_forward
 from placelogic.layers.operations import inputs, name_of
+from placelogic.layers.order import check_order
 from placelogic.layers.record import Gradient, Layer, Need
 from placelogic.layers.values import (
     Misfit,
@@ -19,7 +20,6 @@ from placelogic.layers.values import (
     signature,
     without,
 )
-from placelogic.problem import Problem, SpecError
 from placelogic.program import block as bl
 from placelogic.program.block import Block
 from placelogic.program.ops import Axes, Origin
@@ -97,24 +97,46 @@ class Walk:
                 if self._right(layer, index, inputs(op)[slot], ins[slot], True):
                     ins[slot] = layer.read[index, slot] = fresh(ins[slot].shape, (layer.name(index), slot))
                     self._mended(layer, inputs(op)[slot], (index, slot))
+            self._make(layer, op.output, self._made(layer, index, op, ins), index)
+        return layer.made[block.result]
+
+    def _made(self, layer: Layer, index: int, op: bl.Operation, ins: list[Value]) -> Value:
+        """What an operation leaves. Along an axis on which its inputs do not fit, that is told, and the rest is
+        followed as on one device."""
+        absent: set[str] = set()
+        while True:
             try:
-                if isinstance(op, bl.Collective):
-                    out = ins[0]
-                    for axis, (there, _) in self._collective(block, index):
-                        out = moved_forward(out, there, axis)
-                else:
-                    out = forward(
-                        block, index, layer.name(index), ins, self._work(block, index), self._lay(layer, index, op),
-                        self._scores(layer, op),
-                    )  # fmt: skip
+                out = self._done(layer, index, op, ins, absent)
+                break
             except Misfit as misfit:
                 self._misfit(layer, index, inputs(op)[0], misfit)
-                for slot, value in enumerate(ins):
-                    self._right(layer, index, inputs(op)[slot], alone(value, misfit.axis), True)
-                self._take_nominal(layer, op.output)
-                continue
-            self._make(layer, op.output, out, index)
-        return layer.made[block.result]
+                absent.add(misfit.axis)
+                ins = [alone(value, misfit.axis) for value in ins]
+        if not absent:
+            return out
+        known = self.nominal.get(layer.block.name)
+        lies = known.bare[op.output] if known is not None else self._planned(layer, op.output)
+        for slot, value in enumerate(ins):
+            read = known.read[index, slot].shape if known is not None else {}
+            layer.read[index, slot] = self._along(value, read, absent)
+        return self._along(out, lies, absent)
+
+    def _done(self, layer: Layer, index: int, op: bl.Operation, ins: list[Value], absent: set[str]) -> Value:
+        if isinstance(op, bl.Collective):
+            out = ins[0]
+            for axis, (there, _) in self._collective(layer.block, index):
+                out = moved_forward(out, there, axis) if axis not in absent else alone(out, axis, there)
+            return out
+        work = {axis: work for axis, work in self._work(layer.block, index).items() if axis not in absent}
+        lay, scores = self._lay(layer, index, op), self._scores(layer, op)
+        lay = None if lay is None else [without(shape, *absent) for shape in lay]
+        scores = None if scores is None else without(scores, *absent)
+        return forward(layer.block, index, layer.name(index), ins, work, lay, scores)
+
+    def _along(self, value: Value, lies: Shape, absent: set[str]) -> Value:
+        """The value, lying along these axes as it should."""
+        shape = {axis: lies.get(axis) if axis in absent else value.shape.get(axis) for axis in self.axes}
+        return replace(value, shape={axis: dim for axis, dim in shape.items() if dim is not None})
 
     def _collective(self, block: Block, index: int) -> list[tuple[str, tuple[Move, Move]]]:
         return list(self.plan.moves.get((block.name, index), {}).items())
@@ -138,40 +160,15 @@ class Walk:
                 value = moved_forward(value, boundary.forward, boundary.axis)
             except Misfit as misfit:
                 self._misfit(layer, index, tensor, misfit, boundary)
-                self._right(layer, index or 0, tensor, alone(value, misfit.axis, boundary.forward), False)
-                return self._take_nominal(layer, tensor)
+                known = self.nominal.get(layer.block.name)
+                lies = known.made[tensor].shape if known is not None else self._planned(layer, tensor)
+                value = self._along(alone(value, misfit.axis, boundary.forward), lies, {misfit.axis})
         layer.made[tensor] = value
         self._ordered(layer, index, tensor, value.shape)
 
     def _ordered(self, layer: Layer, index: int | None, tensor: str, shape: Shape) -> None:
-        """Pieces over several axes nest as the mesh lists them, as shards of weights do. Raises PL386."""
-        cut: dict[str, list[str]] = {}
-        for axis, dim in shape.items():
-            if axis not in self.split:
-                cut.setdefault(dim, []).append(axis)
-        for dim, axes in cut.items():
-            if axes != sorted(axes, key=self.axes.index):
-                op = layer.block.operations[index] if index is not None else None
-                raise SpecError(
-                    Problem(
-                        "PL386",
-                        f"`{tensor}` is cut on {dim} over {axes[0]} first and then over {', '.join(axes[1:])}, and weights "
-                        "the other way round",
-                        op.origin.span if op is not None else layer.block.span,
-                        "list these axes in `mesh` in the order in which they cut, or use one of them only",
-                    )
-                )
-
-    def _take_nominal(self, layer: Layer, tensor: str) -> None:
-        """What is wrong was told; what follows is judged as if it were right."""
-        known = self.nominal.get(layer.block.name)
-        settled = known.made[tensor].shape if known is not None else self._planned(layer, tensor)
-        layer.bare[tensor] = shape = known.bare[tensor] if known is not None else settled
-        layer.before[tensor] = []
-        for boundary in self.plan.at(layer.block.name, tensor, None):
-            layer.before[tensor].append(shape)
-            shape = after(shape, boundary.forward, boundary.axis)
-        layer.made[tensor] = fresh(settled, (layer.name(len(layer.made)), 7))
+        op = layer.block.operations[index] if index is not None else None
+        check_order(tensor, shape, self.axes, self.split, op.origin.span if op is not None else layer.block.span)
 
     def _planned(self, layer: Layer, tensor: str) -> Shape:
         lay = self.plan.shapes.get((layer.block.name, tensor), {})
@@ -188,13 +185,13 @@ class Walk:
                 value = moved_forward(value, boundary.forward, boundary.axis)
             except Misfit as misfit:
                 self._misfit(layer, index, tensor, misfit, boundary)
-                self._right(layer, index, tensor, alone(value, misfit.axis, boundary.forward), False)
                 known = self.nominal.get(layer.block.name)
-                if known is not None:
-                    layer.crossed[reader] = list(known.crossed[reader])
-                    value = fresh(known.read[reader].shape, (layer.name(index), slot, 7))
-                    break
-                value = fresh(after(value.shape, boundary.forward, boundary.axis), (layer.name(index), slot, 7))
+                lies = (
+                    known.read[reader].shape
+                    if known is not None
+                    else after(value.shape, boundary.forward, boundary.axis)
+                )
+                value = self._along(alone(value, misfit.axis, boundary.forward), lies, {misfit.axis})
         layer.read[reader] = value
         self._ordered(layer, index, tensor, value.shape)
         return value

@@ -103,7 +103,7 @@ def _misfit(program: Program, need: Need, axis: str) -> Told:
     return Told(
         "FW05",
         (axis,),
-        f"`{need.operation}` {need.reason}",
+        f"{need.operation if need.operation.startswith('the ') else f'`{need.operation}`'} {need.reason}",
         f"`{need.tensor}` does not lie along {axis} as it has to",
         f"leave this line out: then `{need.tensor}` is brought together as it has to be"
         if forward is not None

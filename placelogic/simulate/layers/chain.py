@@ -18,6 +18,7 @@ from placelogic.simulate.layers.habits import Habits
 from placelogic.simulate.layers.moves import Arrays
 from placelogic.simulate.layers.one import inputs, one_back, one_forward, weights_dims
 from placelogic.simulate.mesh import Grid
+from placelogic.simulate.outcome import GroupStop
 
 WeightsOf = Callable[[int, int, bl.Operation, tuple[str, ...]], fn.Weights]
 """layer, operation and its number, and the dimensions of its weights -> its weights."""
@@ -120,7 +121,9 @@ class Chain:
         own = [fn._logits(self._local(layer, index, op, x), op, arrays[x]) for x in range(self.grid.count)]
         found = list(own)
         for members in self.grid.groups(axes) if axes and op.parallel else ():
-            total = {key: sum(own[x].get(key, 0) for x in members) % PRIME for key in own[members[0]]}
+            if any(own[x].keys() != own[members[0]].keys() for x in members):
+                raise GroupStop("devices that share out a vocabulary have different tokens")
+            total = {key: sum(own[x][key] for x in members) % PRIME for key in own[members[0]]}
             for x in members:
                 found[x] = total
         return found
@@ -146,9 +149,10 @@ class Chain:
             factor = op.scale
         seed, position = mix(layer.number, index, 77), int
         if self.habits is not None:
-            read, made = layer.read[index, 0], layer.made[inputs(op)[0]]
+            read = layer.read[index, 0]
+            counted = layer.arrays[inputs(op)[0]] if isinstance(op, bl.Attention) else read
             seed = self.habits.seed(layer.block, op.output, x, seed, read)
-            position = self.habits.position(layer.block, op.output, x, made, self.sizes.get("sequence", 1))
+            position = self.habits.position(layer.block, op.output, x, counted, self.sizes.get("sequence", 1))
         number = 1 if factor is None else self.number(factor)
         weights = self.weights(layer.number, index, op, dims)
         return Local(op, mine, self.sizes, weights, seed, number, int(self._top(op)), position)
