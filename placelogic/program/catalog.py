@@ -74,3 +74,18 @@ BYTES: dict[str, int] = {
     "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40,
 }  # fmt: skip
 """Units of a budget."""
+
+FUNCTIONS: dict[str, str] = {
+    "gelu": "input",
+    "silu": "input",
+    "relu": "output",
+    "sigmoid": "output",
+    "tanh": "output",
+    "softplus": "input",
+    "nonlinear": "input",
+    "dropout": "mask",
+    "scale": "nothing",
+}
+"""Elementwise functions, and what the backward pass of each must keep: dropout and scale are linear."""
+
+LINEAR_FUNCTIONS = ("dropout", "scale")
