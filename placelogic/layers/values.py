@@ -128,6 +128,10 @@ class Misfit(Exception):
         self.reason = reason
 
 
+class Disorder(Misfit):
+    """It depends on two axes: pieces that both cut, in an order that is not followed."""
+
+
 def tied(axis: str):  # type: ignore[no-untyped-def]
     """Cut without adding up: of a share, each device keeps its own piece of its own share."""
 
