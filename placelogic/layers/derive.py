@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from placelogic.layers.cases import Case, cases
 from placelogic.layers.deal import dealt
 from placelogic.layers.flows import flows, needs
+from placelogic.layers.heads import check_heads
 from placelogic.layers.operations import weights_of
 from placelogic.layers.overrides import overridden
 from placelogic.layers.places import same_dim
@@ -47,6 +48,7 @@ def complete(program: Program) -> Program:
     if layers.overrides and len(program.work.losses) > 1:
         raise SpecError(_several_losses(layers.overrides[0]))
     found = nominal(program, layers)
+    check_heads(program, layers.blocks, found.plan)
     plan, crossings = overridden(layers, found.plan)
     every = cases(layers, plan, found.walk, found.layers)
     deviating, plain = flows(program, every, found.walk)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from placelogic.layers.operations import inputs
+from placelogic.layers.saved import lay_at
 from placelogic.program import block as bl
 from placelogic.program.program import Program
 from placelogic.prove.formula import FALSE, at_least
@@ -18,7 +20,7 @@ def stream_obligations(program: Program, sizes: Sizes) -> Iterator[Obligation]:
     if layers is None or program.layering is None:
         return
     for line in layers.drawn:
-        dim = _cut(program, line.block, line.tensor, line.axis)
+        dim = _works_on(program, line, line.axis)
         staged = program.stages is not None and program.stages.axis == line.axis
         wrong = line.kind == "different" and dim is None and not staged
         odd = line.kind == "same" and dim is not None
@@ -42,7 +44,7 @@ def stream_obligations(program: Program, sizes: Sizes) -> Iterator[Obligation]:
             drawn=True,
         )
     for place in layers.counted:
-        split = _cut(program, place.block, _source(program, place), place.axis) == "sequence"
+        split = _counts_on(program, place, place.axis) == "sequence"
         yield Obligation(
             name=f"positions of {place.tensor} in {place.block} over {place.axis}",
             code="FW08",
@@ -60,17 +62,30 @@ def stream_obligations(program: Program, sizes: Sizes) -> Iterator[Obligation]:
         )
 
 
-def _cut(program: Program, block: str, tensor: str, axis: str) -> str | None:
-    """The dimension on which an axis cuts a tensor, as it is made."""
-    assert program.layers is not None and program.layering is not None
-    dim = program.layering.plan.shapes.get((block, tensor), {}).get(axis)
-    found = next(one for one in program.layers.blocks if one.name == block)
-    return dim if dim in found.tensors[tensor] else None
+def _works_on(program: Program, line: bl.Drawn, axis: str) -> str | None:
+    """The dimension of which each device has its own piece where it draws."""
+    block, index, _ = _operation(program, line)
+    assert program.layering is not None
+    lay = lay_at(program.layering.plan, block, (index, 0))
+    return _of(block, inputs(block.operations[index])[0], lay.get(axis))
 
 
-def _source(program: Program, place: bl.Counted) -> str:
-    """The tensor whose places are counted: the query, where attention turns it by its positions."""
+def _counts_on(program: Program, line: bl.Counted, axis: str) -> str | None:
+    """The same where it counts places: of the query as it is made, where attention turns it by its positions."""
+    block, index, op = _operation(program, line)
+    assert program.layering is not None
+    plan, tensor = program.layering.plan, inputs(op)[0]
+    attends = isinstance(op, bl.Attention)
+    lay = plan.shapes.get((block.name, tensor), {}) if attends else lay_at(plan, block, (index, 0))
+    return _of(block, tensor, lay.get(axis))
+
+
+def _operation(program: Program, line: bl.Drawn | bl.Counted) -> tuple[bl.Block, int, bl.Operation]:
     assert program.layers is not None
-    block = next(one for one in program.layers.blocks if one.name == place.block)
-    op = next(op for op in block.operations if op.output == place.tensor)
-    return op.query if isinstance(op, bl.Attention) else place.tensor
+    block = next(one for one in program.layers.blocks if one.name == line.block)
+    index = next(i for i, op in enumerate(block.operations) if op.output == line.tensor)
+    return block, index, block.operations[index]
+
+
+def _of(block: bl.Block, tensor: str, dim: str | None) -> str | None:
+    return dim if dim in block.tensors[tensor] else None

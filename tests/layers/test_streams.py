@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from random import Random
+
 import pytest
 
 import placelogic
 from placelogic.report.diagnostic import SpecReport
+from tests.layers.agree import judge
+from tests.layers.draw import draw
 
 GPT = "mesh tp, cp, dp, pp\nmodel gpt { layers 4, hidden 64, heads 4, vocab 96, positions 128 }\n"
 LLAMA = "mesh tp, cp, dp\nmodel llama { layers 4, hidden 64, heads 4, ffn 64, vocab 96 }\n"
@@ -74,3 +80,35 @@ def test_what_is_printed() -> None:
         "= fix (verified): write `positions c of layer over cp global` in line 4",
     ):
         assert line in text, text
+
+
+def with_streams(seed: int) -> str | None:
+    """A random spec, with random numbers and positions stated at random; None where it has neither."""
+    random = Random(f"streams {seed}")
+    text = draw(seed)
+    if random.random() < 0.8:
+        text = re.sub(r"^(forward|backward|sync|scale) .*\n", "", text, flags=re.MULTILINE)
+    words = (" dropout", " positions", " dropout positions")
+    text = re.sub(r"= attention .* fused", lambda match: match[0] + random.choice(words), text)
+    axes = text.split("\n")[0].removeprefix("mesh ").split(", ")
+    lines, block = [], ""
+    for line in text.split("\n"):
+        block = line.split(" ")[1] if line.startswith("block ") else block
+        made = re.match(r"  (\w+) = (dropout|attention)(.*)", line)
+        if made and (made[2] == "dropout" or "dropout" in made[3]):
+            lines.append(f"random {made[1]} of {block} over {random.choice(axes)} {random.choice(['same', 'different'])}")
+        if made and "positions" in made[3]:
+            lines.append(f"positions {made[1]} of {block} over {random.choice(axes)} {random.choice(['local', 'global'])}")
+    return text + "\n".join(lines) + "\n" if lines else None
+
+
+def test_proof_and_simulation_agree() -> None:
+    found: Counter[str] = Counter()
+    for seed in range(70):
+        text = with_streams(seed)
+        if text is not None:
+            judged = judge(text, seed, meshes=2)
+            assert judged.disagreement is None, f"seed {seed}: {judged.disagreement}\n{text}"
+            found[judged.verdict] += 1
+            found.update(judged.codes)
+    assert found["FW08"] >= 3 and found["proved"] >= 3, found

@@ -149,9 +149,10 @@ class Chain:
             factor = op.scale
         seed, position = mix(layer.number, index, 77), int
         if self.habits is not None:
-            read, made = layer.read[index, 0], layer.made[inputs(op)[0]]
+            read = layer.read[index, 0]
+            counted = layer.arrays[inputs(op)[0]] if isinstance(op, bl.Attention) else read
             seed = self.habits.seed(layer.block, op.output, x, seed, read)
-            position = self.habits.position(layer.block, op.output, x, made, self.sizes.get("sequence", 1))
+            position = self.habits.position(layer.block, op.output, x, counted, self.sizes.get("sequence", 1))
         number = 1 if factor is None else self.number(factor)
         weights = self.weights(layer.number, index, op, dims)
         return Local(op, mine, self.sizes, weights, seed, number, int(self._top(op)), position)
