@@ -43,7 +43,6 @@ def resolve(name: str, items: Sequence[Item], span: Span, fixed: Mapping[str, in
     layers = read_layers(items, work.splits, sizes, groups, log)
     if layers is not None and not log.problems:
         groups = count_weights(groups, layers, sizes, log)
-
     lines.check_lines(items, groups, sizes, log)
     clip = lines.read_clip(items, groups, sizes, log)
     reader = steps.StepReader(sizes, work.losses, clip is not None, log)
@@ -82,13 +81,13 @@ def resolve(name: str, items: Sequence[Item], span: Span, fixed: Mapping[str, in
         conflicts=tuple(conflicts),
         expectations=expectations(items, groups.names, log),
         span=span,
+        layers=layers,
         claims=tuple(
             Claim(item.statement.condition, item.at(item.statement.span))
             for item in select(items, ast.ClaimStmt)
             if isinstance(item.statement, ast.ClaimStmt)
         ),
         budgets=tuple(_budget(item, sizes) for item in select(items, ast.BudgetStmt)),
-        layers=layers,
     )
     return program, stated
 

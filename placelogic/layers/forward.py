@@ -9,6 +9,7 @@ from placelogic.compat import assert_never
 from placelogic.layers.places import experts_dim
 from placelogic.layers.scale import scale_of
 from placelogic.layers.values import (
+    Disorder,
     Key,
     Misfit,
     Part,
@@ -150,7 +151,10 @@ def _outermost(value: Value, axis: str, work: Mapping[str, Work]) -> None:
         if other == axis:
             return
         if cut == dim and not (other in work and work[other].weights == dim):
-            raise Misfit(axis, f"meets pieces of {dim} that are cut over {other} first")
+            raise Disorder(
+                axis,
+                f"its pieces of {dim} are cut over {other} first and then over {axis}, and weights over {axis} only",
+            )
 
 
 def _cut_share(axis: str):  # type: ignore[no-untyped-def]

@@ -6,7 +6,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from placelogic.layers.scale import ONE, Scale, of_axis, scale_of
-from placelogic.layers.values import Misfit, Shape, Term, Value, each, once, shared, tied, without
+from placelogic.layers.values import Disorder, Misfit, Shape, Term, Value, each, once, shared, tied, without
 from placelogic.program.plan import Move
 
 
@@ -53,7 +53,9 @@ def moved_forward(value: Value, move: Move, axis: str) -> Value:
             if dim != move.dim:
                 raise Misfit(axis, f"puts together pieces of {move.dim} over {axis}, and gets {_lies(dim)}")
             if [a for a, cut in shape.items() if cut == dim][-1] != axis:
-                raise Misfit(axis, f"puts together pieces of {dim} over {axis}, which others cut again")
+                raise Disorder(
+                    axis, f"its pieces of {dim} over {axis} are put together while other axes still cut them"
+                )
             del shape[axis]
             change = _same
         case "slice" | "pad":

@@ -17,12 +17,11 @@ def check_order(tensor: str, shape: Shape, axes: Axes, split: frozenset[str], sp
             cut.setdefault(dim, []).append(axis)
     for dim, several in cut.items():
         if several != sorted(several, key=axes.index):
-            raise SpecError(
-                Problem(
-                    "PL386",
-                    f"`{tensor}` is cut on {dim} over {several[0]} first and then over {', '.join(several[1:])}, and weights "
-                    "the other way round",
-                    span,
-                    "list these axes in `mesh` in the order in which they cut, or use one of them only",
-                )
-            )
+            order = f"{several[0]} first and then over {', '.join(several[1:])}"
+            raise disorder(tensor, f"it is cut on {dim} over {order}, and weights the other way round", span)
+
+
+def disorder(tensor: str, reason: str, span: Span) -> SpecError:
+    """PL386."""
+    hint = "list these axes in `mesh` in the order in which they cut, or cut other dimensions over one of them"
+    return SpecError(Problem("PL386", f"`{tensor}` does not fit over several axes: {reason}", span, hint))

@@ -85,13 +85,22 @@ def added(values: Iterable[Value]) -> Value:
 def merged(value: Value) -> Value:
     """Parts that are worth the same become one: right or wrong together."""
     groups: dict[object, list[Key]] = {}
-    for key, part in value.parts.items():
+    reduced = dict(_once_each(key, part) for key, part in value.parts.items())
+    for key, part in reduced.items():
         groups.setdefault((part.times, frozenset_of(part.terms)), []).append(key)
     parts = {}
     for keys in groups.values():
-        first = value.parts[keys[0]]
+        first = reduced[keys[0]]
         parts[keys[0] if len(keys) == 1 else frozenset().union(*keys)] = first
     return Value(value.shape, parts)
+
+
+def _once_each(key: Key, part: Part) -> tuple[Key, Part]:
+    """What is there n times, alike, where one device has it n times, is as right as one of it. It is called
+    otherwise from here on: added to what it is made of, it would count n times."""
+    if 1 < part.times == len(part.terms) and len({term.same for term in part.terms}) == 1:
+        return frozenset([(hash(key), part.times, -1)]), Part(1, part.terms[:1])
+    return key, part
 
 
 def frozenset_of(terms: Iterable[Term]) -> tuple[object, ...]:
@@ -126,6 +135,10 @@ class Misfit(Exception):
         super().__init__(reason)
         self.axis = axis
         self.reason = reason
+
+
+class Disorder(Misfit):
+    """It depends on two axes: pieces that both cut, in an order that is not followed."""
 
 
 def tied(axis: str):  # type: ignore[no-untyped-def]

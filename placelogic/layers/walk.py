@@ -9,9 +9,10 @@ from placelogic.layers.backward import backward
 from placelogic.layers.forward import forward, needs_right
 from placelogic.layers.moving import after, alone, moved_backward, moved_forward
 from placelogic.layers.operations import inputs, name_of
-from placelogic.layers.order import check_order
+from placelogic.layers.order import check_order, disorder
 from placelogic.layers.record import Gradient, Layer, Need
 from placelogic.layers.values import (
+    Disorder,
     Misfit,
     Shape,
     Value,
@@ -199,8 +200,10 @@ class Walk:
     def _misfit(
         self, layer: Layer, index: int | None, tensor: str, misfit: Misfit, boundary: Boundary | None = None
     ) -> None:
-        origin = boundary.forward.origin if boundary is not None and boundary.forward.origin.stated else None
         op = layer.block.operations[index] if index is not None else None
+        if isinstance(misfit, Disorder):
+            raise disorder(tensor, misfit.reason, op.origin.span if op is not None else layer.block.span)
+        origin = boundary.forward.origin if boundary is not None and boundary.forward.origin.stated else None
         if origin is None:
             origin = op.origin if op is not None else Origin(layer.block.span, stated=False)
         what = name_of(op) if op is not None and boundary is None else f"the boundary of `{tensor}`"

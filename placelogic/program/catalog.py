@@ -69,12 +69,6 @@ SCHEDULES: dict[str, bool] = {
 }
 """Pipeline schedules; True where the stages lie in a V: first and last stage on one device."""
 
-BYTES: dict[str, int] = {
-    "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
-    "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40,
-}  # fmt: skip
-"""Units of a budget."""
-
 FUNCTIONS: dict[str, str] = {
     "gelu": "input",
     "silu": "input",
@@ -89,3 +83,9 @@ FUNCTIONS: dict[str, str] = {
 """Elementwise functions, and what the backward pass of each must keep: dropout and scale are linear."""
 
 LINEAR_FUNCTIONS = ("dropout", "scale")
+
+BYTES: dict[str, int] = {
+    "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
+    "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40,
+}  # fmt: skip
+"""Units of a budget."""

@@ -70,8 +70,10 @@ def _drawn(random: Random) -> str:
         _layer(draft)
     if random.random() < 0.5:
         _head(draft)
-    for _ in range(random.choices([0, 1, 2, 3], [25, 45, 20, 10])[0]):
-        _override(draft)
+    count = random.choices([0, 1, 2, 3], [25, 45, 20, 10])[0]
+    known = _boundaries(draft) if count else []
+    for _ in range(count):
+        _override(draft, known)
     if random.random() < 0.2:
         _sync(draft)
     return draft.text()
@@ -307,12 +309,26 @@ def _finish(layer: Layer) -> None:
 # --- what is stated ---------------------------------------------------------------------------
 
 
-def _override(draft: Draft) -> None:
+def _boundaries(draft: Draft) -> list[tuple[str, str, str]]:
+    """Block, tensor and axis wherever something crosses between devices."""
+    from tests.layers.agree import program_of
+
+    try:
+        layering = program_of(draft.text()).layering
+    except SpecError:
+        return []
+    return [] if layering is None else [(b.block, b.tensor, b.axis) for b in layering.plan.boundaries]
+
+
+def _override(draft: Draft, known: list[tuple[str, str, str]]) -> None:
+    """Mostly where something crosses, sometimes anywhere."""
     random = draft.random
     block, tensor = random.choice(draft.tensors)
     axis = random.choice(draft.axes)
+    if known and random.random() < 0.7:
+        block, tensor, axis = random.choice(known)
     direction = random.choice(["forward", "backward", "backward"])
-    by = random.choice(["none", "sum", "mean", "slice", "zero", "none", "sum"])
+    by = random.choice(["none", "sum", "mean", "slice", "slice", "zero", "none", "sum"])
     scale = random.choice(["", "", "", f" scale 1/{axis}", f" scale {axis}", " scale 2"])
     draft.lines.append(f"{direction} {tensor} of {block} over {axis} by {by}{scale}")
 

@@ -1,0 +1,51 @@
+"""Looser rules of the layers' calculus must be noticed by the random specs: each disagrees with the simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from placelogic.layers import backward, flows, forward, moving, values
+from tests.layers.agree import judge
+from tests.layers.draw import draw
+
+SEEDS = range(60)
+
+
+def _free_sum(axis: str, count: object, mean: bool) -> Callable[[values.Term], values.Term]:
+    """Summing copies counts them once."""
+    return lambda term: moving.replace(term, share=term.share - {axis})
+
+
+def _keep(axis: str) -> Callable[[values.Term], values.Term]:
+    """Cutting a share keeps it."""
+    return lambda term: moving.replace(term, share=term.share - {axis})
+
+
+LOOSER = {
+    "sums of copies are free": (moving, "_summed", _free_sum),
+    "a share that is cut is complete": (moving, "tied", _keep),
+    "nothing has to be right": (forward, "needs_right", lambda op: ()),
+    "gradients of a part are whole": (
+        backward,
+        "share",
+        lambda value, axis, shape: values.replace(value, shape=dict(shape)),
+    ),
+    "every path is plain": (flows, "_is_plain", lambda path: True),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", LOOSER)
+def test_noticed(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    module, name, looser = LOOSER[rule]
+    texts = [draw(seed) for seed in SEEDS]
+    monkeypatch.setattr(module, name, looser)
+    for seed, text in zip(SEEDS, texts):
+        try:
+            if judge(text, seed, meshes=3).disagreement is not None:
+                return
+        except (AssertionError, LookupError, values.Misfit):
+            return  # a rule so loose that it contradicts itself
+    pytest.fail(f"{len(SEEDS)} specs do not notice that {rule}")
