@@ -48,6 +48,7 @@ def cli() -> None:
     placelogic fmt specs/                put files into their canonical form
     placelogic combine zero2 pipeline    say whether strategies can be combined, and at what cost
     placelogic prove                     prove again what verdicts rest on
+    placelogic replay llama.place        run it in PyTorch beside one device, and compare
     placelogic explain GI02              what a code of a report means, and what mends it
     placelogic import deepspeed ds.json  a spec of a configuration that you have
     placelogic lsp                       the language server, for editors

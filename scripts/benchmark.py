@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import date
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -127,6 +128,32 @@ def cost_figures(runs: int) -> Iterator[tuple[str, str, tuple[float, float, floa
     yield f"its peak and traffic at {SWEEP:,} points (dp, tp, pp, cp, M), NumPy", "5 s", measured(sweep, runs)
 
 
+REPLAYED = """mesh dp, tp
+let h, L
+weights attn { size 4*h*h*L, layers L, dims in out }
+weights norm { size 2*h*L, layers L, kind vector }
+use fsdp(dp) * sequence_parallel(tp)
+"""
+
+
+def replays(runs: int) -> Iterator[tuple[str, str, tuple[float, float, float]]]:
+    """One spec on 4 processes, both ways, once torch is imported. Nothing where it is not installed."""
+    from importlib.util import find_spec
+
+    if find_spec("torch") is None:
+        return
+    from placelogic.replaying import Wishes, replay_text
+
+    for way in ("direct", "native"):
+        wishes = Wishes(way=way, optimizer="sgd")
+
+        def run(wishes: Wishes = wishes) -> object:
+            return replay_text(REPLAYED, "replayed.place", None, wishes, lambda what: None)
+
+        what = f"replay of FSDP x sequence parallelism on 4 processes, {way}, torch imported"
+        yield what, "5 s", measured(run, max(1, runs // 2))
+
+
 def machine() -> str:
     model = platform.processor() or platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
@@ -147,7 +174,7 @@ def main() -> None:
     options = parser.parse_args()
     lines = ["| what | target | median | min | max |", "|---|---|---|---|---|"]
     with tempfile.TemporaryDirectory() as folder:
-        for what, target, (median, low, high) in figures(Path(folder), options.runs):
+        for what, target, (median, low, high) in chain(figures(Path(folder), options.runs), replays(options.runs)):
             lines.append(f"| {what} | {target} | {shown(median)} | {shown(low)} | {shown(high)} |")
             print(lines[-1], flush=True)
     if options.write:

@@ -10,6 +10,7 @@ NAMES = (
     "fmt",
     "combine",
     "prove",
+    "replay",
     "explain",
     "import",
     "init",
