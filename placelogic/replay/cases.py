@@ -118,8 +118,7 @@ def _counterexample(name: str, program: Program, finding: Finding, example: Coun
     factors = []
     for row in example.devices:
         factor = _FACTOR.fullmatch(row.applies)
-        # With several loss terms the factor is that of one of them.
-        simple = row.single == "g" and finding.code in _FACTORED and len(program.work.losses) == 1
+        simple = row.single == "g" and finding.code in _FACTORED
         if simple and (factor or row.applies == "g"):
             value = Fraction(1)
             if factor:
