@@ -25,6 +25,7 @@ HOMES = {
     "click": ("cli.py", "commands"),
     "numpy": ("cost", "replay"),
     "pygls": ("editor",),
+    "yaml": ("frontends",),
     "tomli": ("gate",),
     "tomllib": ("gate",),
     "lsprotocol": ("editor",),
@@ -45,6 +46,7 @@ APART = {
         "placelogic.report",
     ),
     "report": ("placelogic.syntax", "placelogic.elaborate", "placelogic.prove", "placelogic.simulate"),
+    "frontends": ("placelogic.prove", "placelogic.simulate", "placelogic.cost", "placelogic.replay", "placelogic.elaborate"),
     "combine": ("placelogic.prove", "placelogic.simulate"),
     "editor": ("placelogic.simulate", "placelogic.commands"),
     "elaborate": ("placelogic.prove", "placelogic.simulate", "placelogic.cost", "placelogic.replay"),
@@ -88,6 +90,13 @@ def test_each_solver_is_asked_in_one_place(library: str, home: str) -> None:
     """So that none can lean on the other, and cvc5 can be missing."""
     users = [path for path in MODULES if any(within(module, library) for module in imports(path))]
     assert users == [PACKAGE / home]
+
+
+def test_torch_is_for_live_models() -> None:
+    """Configurations are read without it."""
+    users = {path for path in MODULES if any(within(module, "torch") for module in imports(path))}
+    homes = (PACKAGE / "frontends" / "live", PACKAGE / "replay")
+    assert all(any(home in path.parents for home in homes) for path in users)
 
 
 def test_modules_are_short() -> None:

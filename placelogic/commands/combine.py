@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 @click.option("--same-axis", is_flag=True, help="Give all strategies one axis, instead of one each.")
 @click.option("--with", "more", metavar="STATEMENT", multiple=True, help="A statement to add: 'optimizer muon'.")
 @click.option("--import", "imports", metavar="FILE", multiple=True, help="A file with strategies of your own.")
+@click.option("--framework", metavar="FRAMEWORK", help="Say too what this framework refuses, and why.")
 @click.option("--print", "only_print", is_flag=True, help="Print the spec that is decided, and stop.")
 @click.option("--format", "form", type=click.Choice(["text", "json", "markdown"]), help="Form of the answer.")
 @at_option
@@ -28,6 +30,7 @@ def combine(
     same_axis: bool,
     more: tuple[str, ...],
     imports: tuple[str, ...],
+    framework: str | None,
     only_print: bool,
     form: str | None,
     at: dict[str, int],
@@ -41,6 +44,7 @@ def combine(
     placelogic combine zero2 pipeline
     placelogic combine 'zero1(dp)' 'data_parallel(dp)'
     placelogic combine zero1 tensor_parallel --with 'optimizer muon for matrix'
+    placelogic combine zero2 pipeline --framework deepspeed
     placelogic combine zero3 pipeline --print > start.place
     placelogic combine --all
 
@@ -50,15 +54,20 @@ def combine(
     from placelogic.combine.answer import Question, answer
     from placelogic.combine.compose import compose
     from placelogic.commands.options import print_problems
-    from placelogic.problem import SpecError
+    from placelogic.frontends.load import FRAMEWORKS
+    from placelogic.frontends.refusals import asked
+    from placelogic.problem import SpecError, closest
     from placelogic.report import combine as told
     from placelogic.report.terminal import Printer, terminal_width
     from placelogic.report.text import Look
 
-    if everything and (strategies or more or imports or only_print or at):
+    if everything and (strategies or more or imports or only_print or framework or at):
         raise click.UsageError("--all takes no strategies, and of the options only --same-axis and --format")
     if not everything and not strategies:
         raise click.UsageError("name two strategies or more, or say --all")
+    if framework is not None and framework not in FRAMEWORKS:
+        hint = closest(framework, FRAMEWORKS) or f"there are {', '.join(FRAMEWORKS)}"
+        raise click.UsageError(f"no framework `{framework}` is known here; {hint}")
     if form == "markdown" and not everything:
         raise click.UsageError("--format markdown goes with --all")
     if everything:
@@ -68,6 +77,8 @@ def combine(
             sys.stdout.write(compose(strategies, same_axis, imports, more).text)
             return 0
         one = answer(Question(strategies, same_axis, imports, more, at))
+        if framework is not None:
+            one = replace(one, refused=asked(framework, [part.name for part in one.composition.parts], one.spec.verdict))
     except SpecError as error:
         place = error.problems[0].span.path
         print_problems(failed(place, "", error))

@@ -11,7 +11,7 @@ import sympy
 from placelogic.program.ops import Axes, Origin
 
 State = Literal["params", "optimizer", "gradients", "activations"]
-Part = Literal["params", "master", "moments", "gradients", "activations"]
+Part = Literal["params", "master", "moments", "gradients", "update", "activations"]
 
 
 @dataclass(frozen=True, slots=True)

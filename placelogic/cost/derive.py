@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from placelogic.cost import layers, memory, traffic
 from placelogic.cost.data import Collective, Options
 from placelogic.cost.places import places_of
-from placelogic.cost.schedule import bubble
+from placelogic.cost.schedule import bubble, in_flight
 from placelogic.cost.shards import size_of
 from placelogic.cost.symbols import Sizes, total
 from placelogic.cost.totals import Cost
@@ -32,6 +32,7 @@ def derive(program: Program, options: Options = Options()) -> Cost:
         collectives=tuple(_merged(moved)),
         parameters=total(size_of(weights, sizes) for weights in program.weights),
         bubble=bubble(program, sizes),
+        in_flight={place.name: in_flight(program, sizes, place) for place in places},
         notes=tuple(_notes(program)),
         options=options,
     )

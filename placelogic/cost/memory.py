@@ -54,7 +54,9 @@ def _of(program: Program, weights: Weights, sizes: Sizes, place: Place) -> Itera
         yield term("gradients", "gradients", gradients, widths.gradients, buffers(program, weights))
     step = program.step(weights.name)
     moved = step is not None and any(isinstance(op, OffloadGradients) for op in flat(step.ops))
-    if moved and gradients.host is None:
+    if widths.update is not None:
+        yield term("gradients", "update", optimizer, widths.update)
+    elif moved and gradients.host is None:
         # An update on the host reads its own shard of the gradient there.
         yield term("gradients", "gradients", optimizer, widths.gradients, host=True)
     if optimizer.host is not None and widths.master is None and weights.params.host is None:

@@ -104,8 +104,8 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The cost of one spec. `values` are the sizes that the spec fixes; `notes` say what is assumed
-    or left out."""
+    """The cost of one spec. `in_flight`: by place, micro-batches whose activations it keeps at once. `notes` say
+    what is assumed or left out."""
 
     name: str
     axes: Axes
@@ -116,6 +116,7 @@ class Cost:
     collectives: tuple[Collective, ...]
     parameters: sympy.Expr
     bubble: sympy.Expr | None
+    in_flight: Mapping[str, sympy.Expr]
     notes: tuple[str, ...]
     options: Options
 
@@ -137,6 +138,11 @@ class Cost:
         found = self.memory.peak_padded.free_symbols | self.traffic.sent.free_symbols | self.memory.host.free_symbols
         found |= self.traffic.host.free_symbols | self.memory.peak.free_symbols
         return {one.name: one for one in sorted(found, key=lambda one: one.name)}
+
+    @property
+    def size_names(self) -> tuple[str, ...]:
+        """Names of the symbols of all sizes, open and fixed."""
+        return tuple(meaning.name for meaning in self.sizes.meanings.values() if meaning.is_Symbol)
 
     def number(self, expr: sympy.Expr, **sizes: int) -> Fraction | None:
         """The value at the sizes that the spec fixes and those given; None where others are open."""

@@ -39,7 +39,7 @@ Codes of the problems found here (PL0 files, PL2 names, PL3 meaning, PL4 arithme
     PL342  the start said to be both the same and different     PL343  the fresh gradient or the buffer?
     PL345  micro-batches combined by nothing  PL346  used on the end stages of no axis
     PL347  routed experts cut inside a matrix
-    PL350  a size given by an axis            PL390  budgets and claims
+    PL350  a size given by an axis
 
     PL400  a size that is no positive whole number              PL401  division by zero
     PL402  a remainder of a fraction          PL403  sizes defined by each other

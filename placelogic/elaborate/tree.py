@@ -85,8 +85,9 @@ def _statements(program: Program) -> Iterator[ast.Statement]:
                 yield dataclasses.replace(place, target=_target(*names))
     yield from _lines(program)
     yield from _steps(program)
-    for expected in program.expectations:
-        yield ast.ExpectStmt(expected.verdict, expected.code, expected.weights, NOWHERE)
+    yield from (ast.BudgetStmt(budget.amount, budget.unit, NOWHERE) for budget in program.budgets)
+    yield from (ast.ClaimStmt(claim.condition, NOWHERE) for claim in program.claims)
+    yield from (ast.ExpectStmt(one.verdict, one.code, one.weights, NOWHERE) for one in program.expectations)
 
 
 def _work(program: Program) -> Iterator[ast.Statement]:

@@ -44,6 +44,8 @@ def combination_lines(one: Combination, look: Look) -> list[Line]:
         lines += _block(overridden_text(name), look, "  note: ")
     for cost in one.costs:
         lines += _block(cost_text(one, cost), look, "  costs: " if one.staged else "  note: ")
+    for rule in one.refused:
+        lines += _block(f"{rule.message}; {rule.help}", look, f"  note[{rule.code}]: ")
     if one.uncosted:
         lines += _block(f"what it costs is not known: {one.uncosted}", look, "  note: ")
     if one.conditions:
@@ -132,6 +134,7 @@ def combination_dict(one: Combination) -> dict[str, Any]:
         ],
         "costs_unknown": one.uncosted,
         "overridden": list(one.overridden),
+        "refused": [{"code": rule.code, "message": rule.message, "source": rule.help} for rule in one.refused],
         "conditions": [
             {"text": c.text, "broken_by": c.broken, "code": c.code, "at": c.at, "finding": c.fault}
             for c in one.conditions

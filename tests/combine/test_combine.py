@@ -317,3 +317,14 @@ def test_the_matrix_on_a_screen(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
         "\n"
         "pipeline(p) * zero2(d): sound, but costly: (M + 1)/2 times over d\n"
     )
+
+
+def test_what_a_framework_refuses_stands_beside_the_mathematics(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["combine", "zero2", "pipeline", "--framework", "deepspeed"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("zero2(d) * pipeline(p): sound, but costly")
+    assert "note[UB04]: DeepSpeed refuses ZeRO stages 2 and 3 with pipeline parallelism" in out
+    assert main(["combine", "zero2", "pipeline", "--framework", "torchtitan", "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["combinations"][0]["refused"] == []
+    assert main(["combine", "zero2", "pipeline", "--framework", "deepsped"]) == 2
+    assert "did you mean `deepspeed`?" in capsys.readouterr().err

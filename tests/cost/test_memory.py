@@ -71,21 +71,27 @@ def test_bytes_per_parameter(optimizer: str, precision: str, bytes_: int) -> Non
     assert equal(of(text + "use data_parallel(N)").memory.held, bytes_ * P)
 
 
-def test_twenty_bytes_with_a_second_gradient_buffer() -> None:
-    """fp16 params and gradients beside an fp32 set of params, moments and gradients."""
-    text = (
-        "mesh N\nlet P\nweights model { size P }\noptimizer adam\n"
-        + """\
+@pytest.mark.parametrize(("strategy", "held"), [("data_parallel", 20 * P), ("zero1", 4 * P + 16 * P / N)])
+def test_twenty_bytes_with_a_gradient_copy_of_the_optimizer(strategy: str, held: sympy.Expr) -> None:
+    """Megatron-LM's distributed optimizer with fp16 gradients: 20, and 4 + 16/d (docs, dist_optimizer)."""
+    text = "mesh N\nlet P\nweights model { size P }\noptimizer adam\n"
+    text += "precision { params fp16, gradients fp16, update fp32, master fp32, moments fp32 }\n"
+    assert equal(of(text + f"use {strategy}(N)").memory.held, held)
+
+
+def test_every_gradient_buffer_counts() -> None:
+    text = "mesh N\nlet P\nweights model { size P }\noptimizer adam\n" + """\
 precision { params fp16, gradients fp32, master fp32, moments fp32 }
 use data_parallel(N)
 step model {
-  each microbatch { accumulate
-    accumulate into main }
+  each microbatch {
+    accumulate
+    accumulate into main
+  }
   reduce main over N by mean
   update from main
 }
 """
-    )
     assert equal(of(text).memory.held, (2 + 4 + 4 + 4 + 8) * P)
 
 
