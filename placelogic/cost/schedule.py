@@ -24,17 +24,56 @@ def bubble(program: Program, sizes: Sizes) -> sympy.Expr | None:
 
 
 def in_flight(program: Program, sizes: Sizes, place: Place) -> sympy.Expr:
-    """Micro-batches whose activations a place keeps at once, in parts of all layers of a stage. The first
-    stage keeps the most. A schedule that is not known here keeps all of them."""
+    """Micro-batches whose activations a place keeps at once, in parts of all layers of a stage. Of p stages
+    with v chunks, the first stage keeps the most:
+
+    - all m where all forward passes come first (GPipe);
+    - p under 1F1B (Narayanan et al., arXiv 2104.04473, section 2.2), p + (p - 1)/v interleaved
+      (Korthikanti et al., arXiv 2205.05198, section 4.2.3);
+    - p on every stage of the zero-bubble schedules with the memory of 1F1B, in a V too (Qi et al., arXiv
+      2401.10241 and 2405.15362); p + 1 under DualPipe (arXiv 2412.19437, table 2).
+
+    A schedule that is not known here keeps all of them."""
     count = sizes.read(program.work.microbatches)
     stages = program.stages
     if stages is None or place.axis is None:
         return sympy.Integer(1)
-    depth = sizes.meanings[stages.axis] if place.name != "single" else sympy.Integer(1)
+    if place.name == "single":
+        return count if stages.schedule in ALL_FORWARD_FIRST else sympy.Integer(1)
+    depth = sizes.meanings[stages.axis]
     chunks = sizes.read(stages.chunks)
-    if stages.schedule == "1f1b":
-        behind = {"first": 0, "middle": 1, "last": depth - 1}.get(place.name, 0)
-        return sympy.Min(depth - behind, count)
-    if stages.schedule == "interleaved_1f1b":
-        return sympy.Min(depth + (depth - 1) / chunks, count)
-    return count
+    match stages.schedule:
+        case "1f1b":
+            behind = {"first": 0, "middle": 1, "last": depth - 1}.get(place.name, 0)
+            return sympy.Min(depth - behind, count)
+        case "interleaved_1f1b" | "interleaved_zero_bubble":
+            return sympy.Min(depth + (depth - 1) / chunks, count)
+        case "zero_bubble" | "zbv":
+            return sympy.Min(depth, count)
+        case "dualpipe_v":
+            return sympy.Min(depth + 1, count)
+        case _:
+            return count
+
+
+def in_flight_at_start(program: Program, sizes: Sizes, place: Place) -> sympy.Expr:
+    """The same of what stands before the first layer: with several chunks the first one runs ahead, by
+    groups of as many micro-batches as there are stages."""
+    stages = program.stages
+    if stages is None or place.name in ("all", "single") or stages.schedule not in INTERLEAVED:
+        return in_flight(program, sizes, place)
+    depth = sizes.meanings[stages.axis]
+    return sympy.Min(2 * depth - 1, sizes.read(program.work.microbatches))
+
+
+def in_flight_at_end(program: Program, sizes: Sizes, place: Place) -> sympy.Expr:
+    """The same of what stands after the last layer: its backward pass follows at once, except where all
+    forward passes come first."""
+    stages = program.stages
+    if stages is not None and place.axis is not None and stages.schedule in ALL_FORWARD_FIRST:
+        return sizes.read(program.work.microbatches)
+    return sympy.Integer(1)
+
+
+ALL_FORWARD_FIRST = ("gpipe", "looped_bfs")
+INTERLEAVED = ("interleaved_1f1b", "interleaved_zero_bubble")

@@ -10,14 +10,17 @@ STATEMENTS = (
     "mesh", "axis", "let", "assume", "import", "batch", "sequence", "tokens", "microbatches", "gradient_accumulation",
     "objective", "feed", "loss", "sync", "scale", "step", "init", "clip", "optimizer", "random", "precision",
     "weights", "freeze", "model", "place", "stages", "use", "strategy", "spec", "budget", "claim", "expect",
+    "block", "checkpoint", "forward", "backward", "attention", "positions",
 )  # fmt: skip
 """What begins a statement."""
 
 OPERATIONS = (
     "accumulate", "replace", "reduce", "gather", "update", "broadcast", "refresh", "skip", "offload", "fetch", "each",
-    "microbatch",
+    "microbatch", "input", "linear", "bias", "embedding", "norm", "gelu", "silu", "relu", "sigmoid", "tanh", "softplus",
+    "nonlinear", "dropout", "add", "multiply", "router", "dispatch", "combine", "cross_entropy", "slice",
+    "reduce_scatter", "all_to_all",
 )  # fmt: skip
-"""What begins a line of a step."""
+"""What begins a line of a step, or what an operation of a block begins with."""
 
 PROPERTIES = (
     "size", "layers", "dims", "kind", "used", "routed", "schedule", "chunks", "params", "gradients", "activations",
@@ -29,10 +32,11 @@ MODES = ("replicated", "sharded", "gathered", "materialized", "offloaded")
 LETTERS = ("R", "S", "M", "O")
 """Modes in short; `S*` is one too. They are letters in other places: `microbatches M`."""
 
-JOINING = ("over", "by", "of", "on", "and", "from", "into", "for", "but", "master", "overflow", "scattered")
+JOINING = ("over", "by", "of", "on", "and", "from", "into", "for", "but", "master", "overflow", "scattered", "with",
+           "to", "top", "repeat", "grouped", "parallel", "scaled")  # fmt: skip
 VALUES = (
     "mean", "sum", "none", "local", "global", "even", "uneven", "same", "different", "first", "last", "proved",
-    "refuted", "vacuous", "error",
+    "refuted", "vacuous", "error", "causal", "fused", "ring", "zero",
 )  # fmt: skip
 UNITS = ("B", "kB", "MB", "GB", "TB", "KiB", "MiB", "GiB", "TiB")
 

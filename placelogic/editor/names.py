@@ -84,6 +84,8 @@ class _Reader:
         self.inside = {id(s): set(declared(s.body)) for s in file.statements if isinstance(s, Holder)}
         everything = [name for s in file.statements if isinstance(s, Holder) for name in declared(s.body)]
         own = {name for space, name in [*everything, *declared(outer)] if space == "weights"}
+        inner = [s for holder in file.statements if isinstance(holder, Holder) for s in holder.body]
+        self.blocks = any(isinstance(s, ast.BlockStmt | ast.ModelStmt) for s in (*file.statements, *inner))
         self.kinds = {"*", *KINDS} - own  # weights may bear the name of a kind
         self.holder: Holder | None = None
         self.step: ast.StepStmt | None = None
@@ -195,6 +197,18 @@ class _Reader:
                 yield from self.one("buffer", self.within(span)[1])
             case ast.ExpectStmt(weights=str(weights), span=span):
                 yield from self.named("weights", span, weights, last=True)
+            case (
+                ast.LinearOp(span=span)
+                | ast.BiasOp(span=span)
+                | ast.EmbeddingOp(span=span)
+                | ast.NormOp(weights=str(), span=span)
+                | ast.RouterOp(span=span)
+            ):
+                words = self.within(span)
+                start = 3 if isinstance(node, ast.LinearOp) and node.grouped else 2  # a tensor may be called `with`
+                yield from self.one("weights", words[[word.text for word in words].index("with", start) + 1])
+            case ast.OverrideStmt(block=None, span=span) if not self.blocks:
+                yield from self.one("weights", self.within(span)[1])
         yield from self.children(node)
         if isinstance(node, Holder):
             self.holder = None

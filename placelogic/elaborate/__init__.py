@@ -15,7 +15,8 @@ Codes of the problems found here (PL0 files, PL2 names, PL3 meaning, PL4 arithme
     PL216  unknown dtype                      PL217  unknown state
     PL218  unknown dimension                  PL219  unknown loss
     PL220  unknown finding in `expect`        PL221  unknown size in --at
-    PL222  unknown way of clipping
+    PL222  unknown way of clipping            PL223  unknown tensor
+    PL224  unknown dimension of tensors       PL225  unknown block
 
     PL300  nothing to check                   PL301  a statement that cannot stand there
     PL302  definitions in a circle            PL303  expansion too deep or too long
@@ -39,7 +40,13 @@ Codes of the problems found here (PL0 files, PL2 names, PL3 meaning, PL4 arithme
     PL342  the start said to be both the same and different     PL343  the fresh gradient or the buffer?
     PL345  micro-batches combined by nothing  PL346  used on the end stages of no axis
     PL347  routed experts cut inside a matrix
-    PL350  a size given by an axis
+    PL350  a size given by an axis            PL351  attention over no split sequence
+    PL370  shapes that do not fit
+    PL371  experts and no router              PL372  an operation with weights of another kind
+    PL373  a block that does not read         PL374  a tensor that nothing uses
+    PL375  blocks that do not follow          PL376  dimensions and no block
+    PL377  checkpoints that overlap           PL378  a boundary that is not there, or not one
+    PL379  weights of another size than their operations
 
     PL400  a size that is no positive whole number              PL401  division by zero
     PL402  a remainder of a fraction          PL403  sizes defined by each other

@@ -221,9 +221,18 @@ def _vanish(node: Any, inside: bool) -> Any:
             | ast.GatherParamsOp(axes=())
             | ast.InitDifferent(axes=())
             | ast.DimsProp(names=())
+            | ast.OverrideStmt(axes=())
+            | ast.AttentionStmt(axes=())
+            | ast.DrawnStmt(axes=())
+            | ast.PositionsStmt(axes=())
+            | ast.DimsStmt(sizes=())
         ):
             return None
         case ast.LayersProp(value) if is_none(value):
+            return None
+        case ast.DimSize(_, size) if inside and size is not None and mentions_none(size):
+            return None
+        case ast.BlockStmt(_, repeat) if inside and is_none(repeat):
             return None
         case ast.WeightsStmt(_, props) if inside:
             sizes = [prop.value for prop in props if isinstance(prop, ast.SizeProp)]

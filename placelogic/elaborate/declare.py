@@ -64,6 +64,22 @@ def _declare(sizes: Sizes, items: Sequence[Item]) -> None:
                 if check_name(name, "the number of micro-batches", item, span, sizes.log):
                     sizes.items[name] = item
                     sizes.lets[name] = Let(name, None, item.at(span))
+    _open_dims(sizes, items)
+
+
+def _open_dims(sizes: Sizes, items: Sequence[Item]) -> None:
+    """Dimensions of blocks that no `dims` line gives a size: each has the size that is named like it,
+    an open one where no `let` declares it."""
+    found = [(item, dim) for item in items if isinstance(item.statement, ast.DimsStmt) for dim in item.statement.sizes]
+    given = {dim.name for _, dim in found if dim.size is not None}
+    views = {item.statement.name for item in items if isinstance(item.statement, ast.AxisStmt)}
+    for item, dim in found:
+        if dim.name in given or dim.name in sizes.dims:
+            continue
+        name = f"{dim.name}_size" if dim.name in sizes.atoms or dim.name in views else dim.name
+        sizes.dims[dim.name] = Name(name)
+        if name not in sizes.lets and _new(sizes, name, "a size", item, dim.span):
+            sizes.lets[name] = Let(name, None, item.at(dim.span))
 
 
 def _new(sizes: Sizes, name: str, what: str, item: Item, span: Span) -> bool:

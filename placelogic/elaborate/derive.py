@@ -58,6 +58,10 @@ class _Reduction:
 
 def derive(program: Program, stated: Stated) -> Program:
     """The program with its facts, and a step for every trained weight group; stated steps are kept."""
+    if program.layers is not None:
+        from placelogic.layers.derive import complete
+
+        program = complete(program)
     facts = facts_of(program)
     steps = []
     for weights in program.weights:

@@ -7,13 +7,14 @@ declares itself (`let`, `axis`) stay inside it: given a value they are substitut
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from placelogic.elaborate.bind import MAX_NODES, bind_arguments, rebuild, too_large
+from placelogic.elaborate.bind import MAX_NODES, Complain, bind_arguments, rebuild, too_large
 from placelogic.elaborate.library import Definition, Scope, Scoped
 from placelogic.elaborate.log import Item, Log
+from placelogic.elaborate.prune import prune
 from placelogic.problem import closest
 from placelogic.program.expr import Binary, Expr, Name, names, number, substitute
 from placelogic.source import Span
@@ -72,14 +73,18 @@ class _Expansion:
         if self.counts(use or statement.span):
             self.items.append(Item(statement, use, standard))
 
-    def statement(self, node: ast.Statement, scope: Scope, use: Span | None, standard: bool) -> None:
-        """One statement whose parameters are already replaced."""
+    def statement(
+        self, node: ast.Statement, scope: Scope, use: Span | None, standard: bool, gone: Collection[str] = ()
+    ) -> None:
+        """One statement whose parameters are already replaced. `gone`: weights that are none."""
         match node:
             case ast.UseStmt(calls):
                 for call in calls:
                     self.call(call.name, ast.StrategyDef, call.arguments, scope, use or call.span, use, call.span)
             case ast.ModelStmt(name, arguments, span):
                 self.call(name, ast.ModelDef, arguments, scope, use or span, use, span)
+            case ast.BlockStmt():
+                self.add(prune(node, gone), use, standard)
             case _:
                 self.add(node, use, standard)
 
@@ -136,23 +141,27 @@ class _Expansion:
         def complain(code: str, message: str, span: Span, hint: str | None) -> None:
             self.log.at(Item(node, use), code, message, span, hint)
 
-        for statement in node.body:
+        written = [(statement, rebuild(statement, env, True, complain)) for statement in self._body(node, complain)]
+        gone = {old.name for old, new in written if isinstance(old, ast.WeightsStmt) and new is None}
+        for _, statement in written:
             if self.full:
                 return
-            if isinstance(statement, _OUTSIDE_ONLY):
-                complain("PL301", f"{_name(statement)} cannot stand inside `{node.name}`", statement.span,
-                         "write it in the file itself")  # fmt: skip
-                continue
-            if isinstance(statement, ast.LetStmt | ast.AxisStmt):
-                continue
-            written = rebuild(statement, env, True, complain)
-            if written is not None:
-                self.statement(written, definition.scope, use, definition.standard)
+            if statement is not None:
+                self.statement(statement, definition.scope, use, definition.standard, gone)
         in_defaults = {name.name for param in node.params if param.default for name in names(param.default)}
         for param in node.params:
             if param.name not in env.used | in_defaults:
                 self.log.doubt(Item(node, use), "PL318", f"`{node.name}` takes `{param.name}` and does nothing with it",
                                param.span, "use it in the definition, or leave the parameter out")  # fmt: skip
+
+    def _body(self, node: ast.StrategyDef | ast.ModelDef, complain: Complain) -> Iterator[ast.Statement]:
+        """The statements of a definition, without those that only declare its own names."""
+        for statement in node.body:
+            if isinstance(statement, _OUTSIDE_ONLY):
+                complain("PL301", f"{_name(statement)} cannot stand inside `{node.name}`", statement.span,
+                         "write it in the file itself")  # fmt: skip
+            elif not isinstance(statement, ast.LetStmt | ast.AxisStmt):
+                yield statement
 
     def locals(self, node: ast.StrategyDef | ast.ModelDef, bound: Mapping[str, Expr], use: Span) -> _Env:
         """Parameters, and the names that the definition declares for itself, as what they stand for."""

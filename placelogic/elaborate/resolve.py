@@ -6,7 +6,9 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from placelogic.elaborate import lines, placements, steps
+from placelogic.elaborate.count import count_weights
 from placelogic.elaborate.declare import read_sizes
+from placelogic.elaborate.layers import read_layers
 from placelogic.elaborate.log import Item, Log
 from placelogic.elaborate.sizes import Sizes
 from placelogic.elaborate.stated import Stated
@@ -22,7 +24,8 @@ from placelogic.syntax import ast
 VERDICT_CODES = frozenset(
     [f"GI0{n}" for n in range(1, 8)]
     + [f"SC0{n}" for n in range(1, 9)]
-    + ["FW01", "FW02", "CC01", "CC02", "CL01", "BU01"]
+    + [f"FW0{n}" for n in range(1, 9)]
+    + ["CC01", "CC02", "CL01", "BU01"]
 )
 
 
@@ -37,6 +40,9 @@ def resolve(name: str, items: Sequence[Item], span: Span, fixed: Mapping[str, in
     groups = read_weights(items, sizes, stages, work.splits, log)
     if not groups.members and not select(items, ast.WeightsStmt):
         log.add("PL306", f"spec `{name}` has no weights", span, "declare some: `weights model { size P }`")
+    layers = read_layers(items, work.splits, sizes, groups, log)
+    if layers is not None and not log.problems:
+        groups = count_weights(groups, layers, sizes, log)
     lines.check_lines(items, groups, sizes, log)
     clip = lines.read_clip(items, groups, sizes, log)
     reader = steps.StepReader(sizes, work.losses, clip is not None, log)
@@ -75,6 +81,7 @@ def resolve(name: str, items: Sequence[Item], span: Span, fixed: Mapping[str, in
         conflicts=tuple(conflicts),
         expectations=expectations(items, groups.names, log),
         span=span,
+        layers=layers,
         claims=tuple(
             Claim(item.statement.condition, item.at(item.statement.span))
             for item in select(items, ast.ClaimStmt)
@@ -153,7 +160,7 @@ def expectations(items: Sequence[Item], weights: frozenset[str] | None, log: Log
         code, known = node.code, node.code in VERDICT_CODES
         if code is not None and not known and not (code.startswith("PL") and code[2:].isdigit()):
             log.at(item, "PL220", f"there is no finding `{code}`", node.span,
-                   closest(code, VERDICT_CODES) or "one of GI01-07, SC01-08, FW01-02, CC01-02")  # fmt: skip
+                   closest(code, VERDICT_CODES) or "one of GI01-07, SC01-08, FW01-08, CC01-02")  # fmt: skip
         elif code is not None and code.startswith("PL") != (node.verdict == "error"):
             log.at(item, "PL220", f"`{code}` does not go with `{node.verdict}`", node.span,
                    "PL codes are errors, all others belong to a verdict")  # fmt: skip

@@ -30,7 +30,8 @@ def _texts(statements: Sequence[ast.Statement], indent: int) -> list[str]:
 
     result: list[str] = []
     for before, node in zip((None, *statements), statements, strict=False):
-        apart = isinstance(node, ast.StepStmt) or type(node) in _SECTIONS and type(node) is not type(before)
+        alone = isinstance(node, ast.StepStmt | ast.BlockStmt) or isinstance(before, ast.BlockStmt)
+        apart = alone or type(node) in _SECTIONS and type(node) is not type(before)
         if before is not None and apart:
             result.append("")
         if isinstance(node, ast.PlaceStmt) and len(node.entries) == len(STATES) and node.axes:
@@ -43,4 +44,4 @@ def _texts(statements: Sequence[ast.Statement], indent: int) -> list[str]:
     return result
 
 
-_SECTIONS = (ast.WeightsStmt, ast.PlaceStmt, ast.OptimizerStmt, ast.ExpectStmt)
+_SECTIONS = (ast.WeightsStmt, ast.DimsStmt, ast.PlaceStmt, ast.OptimizerStmt, ast.ExpectStmt)

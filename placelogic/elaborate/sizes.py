@@ -33,7 +33,7 @@ def check_name(name: str, what: str, item: Item, span: Span, log: Log) -> bool:
 @dataclass(slots=True)
 class Sizes:
     """All names that stand for numbers. Filled by `declare.read_sizes`, then only read.
-    `items`: the statement that declared a name."""
+    `items`: the statement that declared a name. `dims`: dimensions of blocks that nothing gives a size."""
 
     log: Log
     atoms: dict[str, Atom] = field(default_factory=dict)
@@ -42,6 +42,7 @@ class Sizes:
     assumptions: list[Assumption] = field(default_factory=list)
     constants: dict[str, Fraction] = field(default_factory=dict)
     items: dict[str, Item] = field(default_factory=dict)
+    dims: dict[str, Expr] = field(default_factory=dict)
 
     def mesh(self) -> Mesh:
         return Mesh(tuple(self.atoms.values()), tuple(self.views.items()))

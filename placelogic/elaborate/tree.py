@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
 from placelogic.compat import assert_never
+from placelogic.elaborate.tree_layers import layer_statements, refs
 from placelogic.program import program as pg
 from placelogic.program.catalog import STATES
 from placelogic.program.expr import Name, number
@@ -79,21 +80,23 @@ def _statements(program: Program) -> Iterator[ast.Statement]:
     frozen = tuple(group.name for group in program.weights if group.frozen)
     if frozen:
         yield ast.FreezeStmt(ast.Target(frozen, NOWHERE), NOWHERE)
+    if program.layers is not None:
+        yield from layer_statements(program.layers)
     for kind in (_placements, _residency):
         for names, places in _alike((group.name, tuple(kind(group))) for group in program.weights):
             for place in places:
                 yield dataclasses.replace(place, target=_target(*names))
     yield from _lines(program)
     yield from _steps(program)
-    yield from (ast.BudgetStmt(budget.amount, budget.unit, NOWHERE) for budget in program.budgets)
-    yield from (ast.ClaimStmt(claim.condition, NOWHERE) for claim in program.claims)
+    yield from (ast.BudgetStmt(one.amount, one.unit, NOWHERE) for one in program.budgets)
+    yield from (ast.ClaimStmt(one.condition, NOWHERE) for one in program.claims)
     yield from (ast.ExpectStmt(one.verdict, one.code, one.weights, NOWHERE) for one in program.expectations)
 
 
 def _work(program: Program) -> Iterator[ast.Statement]:
     work = program.work
     for dim, splits in itertools.groupby(work.splits, key=lambda split: split.dim):
-        yield ast.SplitStmt(dim, _refs(tuple(split.axis for split in splits)), NOWHERE)
+        yield ast.SplitStmt(dim, refs(tuple(split.axis for split in splits)), NOWHERE)
     if work.microbatches != number(1):
         yield ast.MicrobatchesStmt(work.microbatches, NOWHERE)
     yield ast.TokensStmt(work.tokens_even, NOWHERE)
@@ -104,15 +107,11 @@ def _work(program: Program) -> Iterator[ast.Statement]:
         scope: Literal["local", "global", "over", "sum"] = "sum"
         if loss.mean:
             scope = "over" if loss.over or loss.microbatches else "local"
-        yield ast.LossStmt(loss.name, scope, _refs(loss.over), loss.microbatches, NOWHERE)
+        yield ast.LossStmt(loss.name, scope, refs(loss.over), loss.microbatches, NOWHERE)
 
 
 def _ref(axes: Axes) -> ast.AxisRef:
     return ast.AxisRef(axes, NOWHERE)
-
-
-def _refs(axes: Axes) -> tuple[ast.AxisRef, ...]:
-    return tuple(_ref((axis,)) for axis in axes)
 
 
 def _target(*names: str) -> ast.Target:
@@ -144,7 +143,9 @@ def _declaration(group: Weights) -> ast.WeightsStmt:
 
 
 def _layouts(group: Weights) -> dict[str, Layout]:
-    layouts = (group.params, group.optimizer_state, group.gradients, group.activations)
+    # Activations that follow from the operations of a block are derived again.
+    cuts = tuple(cut for cut in group.activations.cuts if cut.origin.stated)
+    layouts = (group.params, group.optimizer_state, group.gradients, dataclasses.replace(group.activations, cuts=cuts))
     return dict(zip(STATES, layouts, strict=True))
 
 
@@ -215,8 +216,7 @@ def _alike(pairs: Iterable[tuple[str, T]]) -> Iterator[tuple[list[str], T]]:
     groups: dict[T, list[str]] = {}
     for name, value in pairs:
         groups.setdefault(value, []).append(name)
-    for value, names in groups.items():
-        yield names, value
+    yield from ((names, value) for value, names in groups.items())
 
 
 def _lines(program: Program) -> Iterator[ast.Statement]:
@@ -236,18 +236,18 @@ def _lines(program: Program) -> Iterator[ast.Statement]:
         streams = ((group.name, tuple(s.axis for s in group.random if s.kind == kind)) for group in program.weights)
         for names, axes in _alike(streams):
             if axes:
-                yield ast.RandomStmt(_target(*names), _refs(axes), kind, NOWHERE)
+                yield ast.RandomStmt(_target(*names), refs(axes), kind, NOWHERE)
     if program.clip is not None:
         entries_: tuple[ast.ClipEntry, ...] | None = None
         if program.clip.listed is not None:
             listed = _alike((name, axes) for name, (axes, _) in program.clip.listed.items())
-            entries_ = tuple(ast.ClipEntry(_target(*names), _refs(axes), NOWHERE) for names, axes in listed)
+            entries_ = tuple(ast.ClipEntry(_target(*names), refs(axes), NOWHERE) for names, axes in listed)
         yield ast.ClipStmt("global_norm", entries_, NOWHERE)
 
 
 def _init(group: Weights) -> tuple[ast.InitOp, ...]:
     return tuple(
-        ast.InitDifferent(_refs(op.axes), NOWHERE)
+        ast.InitDifferent(refs(op.axes), NOWHERE)
         if op.kind == "different"
         else ast.InitBroadcast(_ref(op.axes), op.root, NOWHERE)
         for op in group.init
@@ -272,9 +272,9 @@ def _op(op: Op) -> ast.StepOp:
         case pg.Accumulate(buffer, replace):
             return ast.AccumulateOp(replace, buffer, NOWHERE)
         case pg.Reduce(buffer, axes, how, scattered):
-            return ast.ReduceOp(buffer, scattered, _refs(axes), how, NOWHERE)
+            return ast.ReduceOp(buffer, scattered, refs(axes), how, NOWHERE)
         case pg.GatherGradients(axes):
-            return ast.GatherGradientsOp(_refs(axes), NOWHERE)
+            return ast.GatherGradientsOp(refs(axes), NOWHERE)
         case pg.Scale(buffer, factor):
             return ast.ScaleOp(buffer, factor, NOWHERE)
         case pg.ScaleLoss(term, factor):
@@ -282,11 +282,11 @@ def _op(op: Op) -> ast.StepOp:
         case pg.Clip():
             return ast.ClipOp(NOWHERE)
         case pg.Skip(axes):
-            return ast.SkipOp(_refs(axes), NOWHERE)
+            return ast.SkipOp(refs(axes), NOWHERE)
         case pg.Update(buffer):
             return ast.UpdateOp(buffer, NOWHERE)
         case pg.GatherParams(axes):
-            return ast.GatherParamsOp(_refs(axes), NOWHERE)
+            return ast.GatherParamsOp(refs(axes), NOWHERE)
         case pg.BroadcastParams(axes, root):
             return ast.BroadcastParamsOp(_ref(axes), root, NOWHERE)
         case pg.Refresh():

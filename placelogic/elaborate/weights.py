@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
+from placelogic.elaborate.count import used_weights
 from placelogic.elaborate.log import Item, Log
 from placelogic.elaborate.sizes import Sizes, check_name
 from placelogic.elaborate.targets import Group, Groups, select
@@ -32,6 +33,11 @@ def read_weights(
                    "rename one of them")  # fmt: skip
             continue
         members[node.name] = _group(node, item, sizes, stages, splits, log)
+    used = set(used_weights([item.statement for item in items]))
+    for group in members.values():
+        if group.size is None and group.name not in used and ast.SizeProp not in map(type, group.statement.props):
+            log.at(group.item, "PL307", f"weights `{group.name}` have no size", group.statement.span,
+                   "say how many elements: `size P` with `let P`, or `size 4*h*h`; or use them in a block")  # fmt: skip
     groups = Groups.of(members.values())
     return _freeze(groups, items, log)
 
@@ -45,9 +51,7 @@ def _group(
     dims: tuple[str, ...] = ()
     uses: Uses | None = None
     routed: Axes = ()
-    seen: set[type] = set()
     for prop in node.props:
-        seen.add(type(prop))
         match prop:
             case ast.SizeProp(value, span):
                 size = sizes.expr(value, item, span)
@@ -67,9 +71,6 @@ def _group(
                 uses = _uses(node.name, prop, item, sizes, stages, splits, log)
             case ast.RoutedProp(axis):
                 routed = sizes.product(axis, item)
-    if ast.SizeProp not in seen:
-        log.at(item, "PL307", f"weights `{node.name}` have no size", node.span,
-               "say how many elements: `size P` with `let P`, or `size 4*h*h`")  # fmt: skip
     return Group(node.name, kind, size, layers, dims, uses, routed, False, item)
 
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
 
+from placelogic.mend import layers
 from placelogic.mend.edits import Edit, after, before, delete, replace
+from placelogic.program.expr import Num
 from placelogic.report.diagnostic import Finding
 from placelogic.source import Span
 from placelogic.syntax import ast
@@ -70,6 +72,16 @@ def candidates(place: Place) -> Iterator[Edit]:
             yield delete(source, node.span)
         case ast.ScaleStmt() | ast.RandomStmt():
             yield delete(source, node.span)
+        case ast.AxisDecl(_, Num(size), _) if finding.code == "FW07":
+            near = {n for n in range(1, int(size)) if size % n == 0 or n + 3 >= size}
+            for smaller in sorted(near, reverse=True):  # the largest that divides
+                yield replace(node.span, f"{node.name} = {smaller}")
+        case ast.DrawnStmt() | ast.PositionsStmt():
+            fixed = "global" if isinstance(node, ast.PositionsStmt) else "same"
+            yield replace(node.span, statement_text(_with(node, kind=fixed)))
+            yield delete(source, node.span)
+        case ast.OverrideStmt() | ast.CollectiveOp() | ast.CrossEntropyOp():
+            yield from layers.candidates(source, node, place.body, finding)
         case ast.FeedStmt():
             return  # what the loader does is a fact: the loader has to change, not the spec
         case ast.LossStmt():
@@ -92,6 +104,8 @@ def candidates(place: Place) -> Iterator[Edit]:
         yield from _in_step(place, place.step)
     elif finding.code == "GI03" and finding.weights:
         last = place.body[-1]
+        if axes:  # a bias that is divided where shares wait for their sum
+            yield after(source, last.span, f"sync {finding.weights} over {axes} by sum")
         for factor in _factors(place):
             yield after(source, last.span, f"scale {finding.weights} by {factor}")
     if finding.code == "GI01" and axes and place.step is None and finding.weights and not isinstance(node, ast.SyncStmt):

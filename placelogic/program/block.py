@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from placelogic.program.expr import Expr
+from placelogic.program.habits import Counted, Drawn, Exchange, Override
 from placelogic.program.ops import Axes, Origin
 from placelogic.source import Span
 
@@ -40,12 +41,16 @@ class Linear:
 @dataclass(frozen=True, slots=True)
 class Bias:
     """`output = input + b`, b a vector over `over` in the group `weights`. Linear, but not without an offset:
-    on shares of a sum it is added once for each share."""
+    on shares of a sum it is added once for each share.
+
+    `scale`: what an implementation multiplies its vector by, forward (and so the vector's gradient backward);
+    one device adds the vector as it is. Learned positions are a bias over `sequence` and more."""
 
     output: str
     input: str
     weights: str
     over: Dims
+    scale: Expr | None
     origin: Origin
 
 
@@ -77,7 +82,8 @@ class Norm:
 @dataclass(frozen=True, slots=True)
 class Elementwise:
     """One value in, one out, at each place. `linear`: f(a + b) = f(a) + f(b), a scale. `function` is its name
-    for people (gelu, silu, ...); `saves`: "input", "output", "mask" (dropout) or "nothing" for its backward."""
+    for people (gelu, silu, ...); `saves`: "input", "output", "mask" (dropout) or "nothing" for its backward.
+    `factor`: of the function `scale` only, which belongs to the model: one device multiplies by it too."""
 
     output: str
     input: str
@@ -85,6 +91,7 @@ class Elementwise:
     linear: bool
     saves: Literal["input", "output", "mask", "nothing"]
     random: bool
+    factor: Expr | None
     origin: Origin
 
 
@@ -107,7 +114,9 @@ class Multiply:
 @dataclass(frozen=True, slots=True)
 class Attention:
     """Softmax attention of `query` over `key` and `value`: mixes along `sequence`, independent along batch and
-    heads. Query has `heads`, key and value `kv_heads` (equal names: no grouping). `fused`: saves its inputs,
+    heads. The last dimensions of all three are sequence, heads and the size of a head, in this order. Query
+    has `heads`, key and value `kv_heads` (equal names: no grouping). `positions`: rotary or the like, at the
+    places in the whole sequence. `fused`: saves its inputs,
     output and row statistics; else also the two sequence x sequence matrices, with dropout one mask more."""
 
     output: str
@@ -229,22 +238,6 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Override:
-    """What an implementation really does where a tensor changes how it lies, in one direction.
-
-    `tensor` may name weights in a spec without blocks (backward only): the gradient that reaches those
-    weights and all before them. `scale` multiplies what results."""
-
-    direction: Literal["forward", "backward"]
-    block: str | None
-    tensor: str
-    axes: Axes
-    by: Literal["none", "sum", "mean", "slice", "zero", "gather"]
-    scale: Expr | None
-    origin: Origin
-
-
-@dataclass(frozen=True, slots=True)
 class Layers:
     """All blocks of a spec, the sizes of their dimensions, and what a person says they do. `bytes` of one
     element of an activation come from `precision` (compute)."""
@@ -252,3 +245,8 @@ class Layers:
     sizes: Mapping[str, Expr]
     blocks: tuple[Block, ...]
     overrides: tuple[Override, ...]
+    attention: tuple[Exchange, ...] = ()
+    """Atoms that nothing is said about gather keys and values."""
+    drawn: tuple[Drawn, ...] = ()
+    counted: tuple[Counted, ...] = ()
+    """What is not said is as it has to be: places of the whole sequence, equal numbers on copies."""

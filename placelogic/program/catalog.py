@@ -69,6 +69,21 @@ SCHEDULES: dict[str, bool] = {
 }
 """Pipeline schedules; True where the stages lie in a V: first and last stage on one device."""
 
+FUNCTIONS: dict[str, str] = {
+    "gelu": "input",
+    "silu": "input",
+    "relu": "output",
+    "sigmoid": "output",
+    "tanh": "output",
+    "softplus": "input",
+    "nonlinear": "input",
+    "dropout": "mask",
+    "scale": "nothing",
+}
+"""Elementwise functions, and what the backward pass of each must keep: dropout and scale are linear."""
+
+LINEAR_FUNCTIONS = ("dropout", "scale")
+
 BYTES: dict[str, int] = {
     "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
     "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40,

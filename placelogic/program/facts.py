@@ -10,6 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from placelogic.program.expr import Compare, Expr
+from placelogic.program.ops import Origin
+from placelogic.program.plan import Dealt, Plan
 from placelogic.source import Span
 
 Kind = Literal["share", "copy", "own", "absent"]
@@ -37,3 +40,89 @@ class Fact:
 
 Facts = Mapping[str, Mapping[str, Fact]]
 """weights -> atom -> fact, for every weight group and every atom."""
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """One way by which a gradient comes to weights, against what the facts say. `kinds`: only the axes along
+    which it is otherwise than the fact has it: `share` or `copy`; `tied`: axes along which each device has, of
+    its own piece, its own share only. `lost`: axes along which it is no gradient any more. `counted`: axes
+    along which copies were added up. `through`: what a person stated on the way, in the order of the pass."""
+
+    scale: Expr
+    kinds: Mapping[str, Literal["share", "copy"]]
+    tied: frozenset[str]
+    lost: frozenset[str]
+    counted: frozenset[str]
+    through: tuple[Origin, ...]
+
+
+Parts = tuple[tuple[int, tuple[Path, ...]], ...]
+"""Independent parts, each with the number of times that one device has it."""
+
+When = tuple[tuple[Compare, ...], ...]
+"""Alternatives on the number of layers, each a list of conditions; none at all: always."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """An independent part of the gradients of some weights that is not as the facts say. One device has it
+    `times` times; devices get it by `paths`. `tensor` of `block`: what the operation makes whose weights they
+    are, one of them where there are several."""
+
+    weights: str
+    block: str
+    tensor: str
+    times: int
+    paths: tuple[Path, ...]
+    when: When
+    beyond: Parts | None = None
+    """Not followed, because there are too many layers: what one layer makes of a gradient that is right. Where
+    that is right, so is the gradient after any number of layers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What the forward pass has to come to at one tensor. With `axis`: something that does not lie as
+    `operation` needs it, wherever the axis has two devices or more, because of `reason`. Else `parts` have to
+    be what one device has; `nonlinear`: because what reads them is not linear."""
+
+    block: str
+    tensor: str
+    operation: str
+    origin: Origin
+    axis: str | None
+    reason: str
+    parts: Parts
+    nonlinear: bool
+    when: When
+    beyond: bool = False
+    """Not followed, because there are too many layers: `parts` are what one layer makes of what is right."""
+
+
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """One override in the plan. `done`: what happens there forward, in words; `usual`: how the line would have
+    to be for what is derived (`by` a word), None where it would have to go. `changes`: it is not what is derived."""
+
+    block: str
+    tensor: str
+    axis: str
+    direction: Literal["forward", "backward"]
+    done: str
+    usual: str | None
+    changes: bool
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Layering:
+    """What the operations of the layers come to. `flows`: the gradients of the weights, those that the facts
+    describe left out; `plain`: the weights that have some gradient as the facts describe it."""
+
+    plan: Plan
+    crossings: tuple[Crossing, ...] = ()
+    flows: tuple[Flow, ...] = ()
+    needs: tuple[Need, ...] = ()
+    plain: frozenset[str] = frozenset()
+    dealt: tuple[Dealt, ...] = ()

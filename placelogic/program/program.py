@@ -10,8 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from placelogic.program.block import Layers
 from placelogic.program.expr import Compare, Expr
-from placelogic.program.facts import Facts
+from placelogic.program.facts import Facts, Layering
 from placelogic.program.ops import (
     Accumulate,
     Axes,
@@ -272,6 +273,10 @@ class Program:
     budgets: tuple[Budget, ...] = ()
     facts: Facts = field(default_factory=dict)
     """How local gradients start: filled when steps are derived. The simulator does not read it."""
+    layers: Layers | None = None
+    """The operations between placements, in a spec that has blocks or says what a boundary does."""
+    layering: Layering | None = None
+    """What these operations come to on the mesh: filled when steps are derived."""
 
     def step(self, weights: str) -> Step | None:
         return next((step for step in self.steps if step.weights == weights), None)

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from placelogic.program.facts import Flow
 from placelogic.program.program import Program, Scale, ScaleLoss, Step, Weights, flat
+from placelogic.prove.divide import division_obligations
 from placelogic.prove.gradient import clip_obligations, gradient_obligations, update_count
+from placelogic.prove.layers import about_values, flows_of, is_plain, need_obligations, through
 from placelogic.prove.obligations import Obligation
 from placelogic.prove.publish import publication_obligations
 from placelogic.prove.run import Run
 from placelogic.prove.sizes import Sizes
 from placelogic.prove.start import random_obligations, start_obligations
 from placelogic.prove.state import alignment_obligations, optimizer_obligations, replica_obligations, shards
+from placelogic.prove.streams import stream_obligations
 from placelogic.prove.transfer import Group
 from placelogic.prove.values import Trace
 from placelogic.prove.whole import conflict_obligations, forward_obligations, skip_obligations
@@ -37,14 +41,30 @@ def collect(program: Program, sizes: Sizes) -> Collected:
     for weights in program.weights:
         out += start_obligations(program, weights, sizes)
         out += random_obligations(program, weights, facts[weights.name], sizes)
+    out += division_obligations(program, sizes)
+    out += stream_obligations(program, sizes)
+    out += need_obligations(program, sizes)
+    flowing: dict[str, list[tuple[Flow | None, Trace]]] = {}
     for step in program.steps:
         weights = program.group(step.weights)
         for op in flat(step.ops):
             if isinstance(op, (Scale, ScaleLoss)):
                 sizes.need_divisors(op.factor)
-        traces[step.weights] = Run(Group(program, weights, facts[weights.name], sizes)).run(step)
+        usual = Run(Group(program, weights, facts[weights.name], sizes)).run(step)
+        found = flowing[step.weights] = [(None, usual)]
+        for flow in flows_of(program, weights.name):
+            found.append((flow, Run(Group(program, weights, facts[weights.name], sizes, flow)).run(step)))
+        traces[step.weights] = usual
     for step in program.steps:
-        out += _of_step(program, program.group(step.weights), step, traces[step.weights], sizes)
+        (_, usual), *others = flowing[step.weights]
+        weights = program.group(step.weights)
+        obligations = tuple(_of_step(program, weights, step, usual, sizes))
+        if not is_plain(program, weights.name):  # no gradient of these weights comes as the facts say
+            obligations = tuple(one for one in obligations if not about_values(one))
+        out += obligations
+        for flow, trace in others:
+            assert flow is not None
+            out += through(program.mesh.axes, flow, usual, _of_step(program, weights, step, trace, sizes), sizes)
     out += skip_obligations(program, traces, sizes)
     return Collected(tuple(out), traces)
 

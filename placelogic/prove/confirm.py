@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import prod
+from typing import TYPE_CHECKING
 
 from placelogic.program.expr import Name, number
 from placelogic.program.program import Program
 from placelogic.prove.ratio import ONE
 from placelogic.prove.sizes import PER_ITEM, Sizes
+
+if TYPE_CHECKING:
+    from placelogic.simulate.outcome import Outcome
 
 
 def mesh_of(program: Program, sizes: Sizes, env: Mapping[str, int]) -> dict[str, int]:
@@ -38,6 +42,10 @@ MAX_TURNS = 30_000
 """Devices times micro-batches that are simulated as they are: some seconds of work at most."""
 
 
+MAX_PASSES = 128
+"""The same where the operations of layers are simulated."""
+
+
 @dataclass(frozen=True, slots=True)
 class Confirmation:
     """`wrong`: training differs from one device. `at`: the smaller mesh simulated instead, where the
@@ -47,17 +55,31 @@ class Confirmation:
     at: Mapping[str, int] | None = None
 
 
-def confirmer(program: Program, sizes: Sizes, weights: str | None) -> Callable[[Mapping[str, int]], Confirmation]:
-    """A function of a model: does this group (or, for None, anything) train differently there?
+def confirmer(
+    program: Program, sizes: Sizes, weights: str | None, layers: dict[object, Outcome] | None = None
+) -> Callable[[Mapping[str, int]], Confirmation]:
+    """A function of a model: does this group (or, for None, anything) train differently there? `layers`: run
+    the operations of the layers, forward and backward, instead of gradients that come as the facts say; what
+    came of it is kept there.
 
     A mesh too large is replaced by one with at most 2 (else 3) devices along each axis, and as many
     micro-batches where they have a name: the calculus has decided the real one, and the simulation
     then shows the same step going wrong in small."""
     from placelogic.simulate import SimulationTooLarge, simulate_any
 
+    whole = program
+
     def differs(program: Program, mesh: Mapping[str, int], quantities: Mapping[str, int], per_item: int) -> bool:
         try:
-            outcome = simulate_any(program, mesh, quantities, per_item, weights)
+            if layers is not None:
+                key = (tuple(mesh.items()), tuple(quantities.items()), per_item, program is whole)
+                if key not in layers:
+                    from placelogic.simulate import simulate_layers
+
+                    layers[key] = simulate_layers(program, mesh, quantities, per_item)
+                outcome = layers[key]
+            else:
+                outcome = simulate_any(program, mesh, quantities, per_item, weights)
         except SimulationTooLarge:
             return False
         return not outcome.right if weights is None else outcome.wrong(weights)
@@ -66,7 +88,7 @@ def confirmer(program: Program, sizes: Sizes, weights: str | None) -> Callable[[
         full = complete(sizes, env)
         mesh, quantities, per_item = mesh_of(program, sizes, env), quantities_of(program, sizes, env), full[PER_ITEM]
         turns = int(sizes.microbatches.at(full))
-        if prod(mesh.values()) * turns <= MAX_TURNS:
+        if prod(mesh.values()) * turns <= (MAX_PASSES if layers is not None else MAX_TURNS):
             return Confirmation(differs(program, mesh, quantities, per_item))
         for most in (2, 3):
             small = {axis: min(size, most) for axis, size in mesh.items()}
@@ -78,10 +100,21 @@ def confirmer(program: Program, sizes: Sizes, weights: str | None) -> Callable[[
                 lets = (replace(let, value=number(fewer[count.name])) if let.name == count.name else let
                         for let in program.lets)  # fmt: skip
                 shorter = replace(program, lets=tuple(lets))
-            elif prod(small.values()) * turns > MAX_TURNS:
+            elif prod(small.values()) * turns > (MAX_PASSES if layers is not None else MAX_TURNS):
                 continue
             if differs(shorter, small, fewer, per_item):
                 return Confirmation(True, told)
         return Confirmation(False, {})
+
+    return confirm
+
+
+def dealer(program: Program, sizes: Sizes, axes: tuple[str, ...]) -> Callable[[Mapping[str, int]], Confirmation]:
+    """A function of a model: can what these axes cut be dealt out there?"""
+    from placelogic.simulate import uneven
+
+    def confirm(env: Mapping[str, int]) -> Confirmation:
+        found = uneven(program, mesh_of(program, sizes, env), quantities_of(program, sizes, env))
+        return Confirmation(any(set(one.axes) <= set(axes) for one in found))
 
     return confirm

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from placelogic.program.program import Program
 from placelogic.prove.blame import blame
+from placelogic.prove.boundary import told_of_flow, told_of_need
 from placelogic.prove.confirm import complete, mesh_of, quantities_of
 from placelogic.prove.obligations import Obligation
 from placelogic.prove.place import place
@@ -15,7 +16,7 @@ from placelogic.prove.sizes import PER_ITEM, Sizes
 from placelogic.prove.table import MAX_ROWS
 from placelogic.report.diagnostic import Counterexample, DeviceRow, Finding
 
-_ORDER = ("CC01", "FW01", "FW02", "SC05", "SC07", "CC02", "GI", "SC02", "SC03", "SC06", "SC08", "SC04", "GI07", "SC01")
+_ORDER = ("CC01", "FW01", "FW02", "FW05", "FW03", "FW04", "FW06", "FW07", "FW08", "SC05", "SC07", "CC02", "GI", "SC02", "SC03", "SC06", "SC08", "SC04", "GI07", "SC01")
 """Causes before consequences; a code not listed stands with its family."""
 
 
@@ -41,7 +42,22 @@ def finding(
     )
     rows: tuple[DeviceRow, ...] = ()
     span = obligation.span
-    if obligation.values is not None and obligation.weights is not None:
+    told = None
+    if obligation.need is not None:
+        told = told_of_need(program, sizes, obligation, full)
+    elif obligation.through is not None and code == "GI":
+        told = told_of_flow(program, sizes, obligation, full)
+    if told is not None:
+        code, axes, message, label, help_, fault = (
+            told.code,
+            told.axes,
+            told.message,
+            told.label,
+            told.help,
+            told.fault,
+        )
+        rows, span = told.rows, told.span
+    elif obligation.values is not None and obligation.weights is not None:
         found = blame(
             program, program.group(obligation.weights), sizes, obligation.values.terms, full, obligation.values.term
         )
@@ -132,6 +148,8 @@ def arrange(findings: Iterable[Finding]) -> tuple[Finding, ...]:
             one.counterexample.mesh.items() if one.counterexample else None,
             one.counterexample.devices if one.counterexample else None,
         )
+        if one.code == "FW06":  # one boundary, told once, with all the weights before it
+            key = (one.code, one.span)
         merged.setdefault(tuple(map(repr, key)), []).append(one)
     out = [_join(group) for group in merged.values()]
     out.sort(key=lambda one: (_rank(one), one.span.line, one.span.column))
@@ -143,7 +161,7 @@ def arrange(findings: Iterable[Finding]) -> tuple[Finding, ...]:
         follows = one.code in ("SC01", "GI07") and bool(names) and names <= broken
         follows = follows or (one.code.startswith("GI") and bool(names) and names <= absent)
         if one.severity == "error" and (
-            one.code.startswith("GI") and one.code != "GI07" or one.code in ("CC01", "FW01")
+            one.code.startswith("GI") and one.code != "GI07" or one.code in ("CC01", "FW01", "FW06")
         ):
             broken |= names
         if one.code == "FW01":

@@ -5,40 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from placelogic.program.program import GlobalNorm, Program, Step, Weights
-from placelogic.prove.formula import FALSE, TRUE, Formula, at_least, both, differs, either, negate, test
+from placelogic.prove.differ import coefficient_differs
+from placelogic.prove.formula import FALSE, TRUE, Formula, at_least, both, either, negate, test
 from placelogic.prove.obligations import Obligation, Values
-from placelogic.prove.ratio import ONE, Ratio, const, var
+from placelogic.prove.ratio import ONE, Ratio, const
 from placelogic.prove.sizes import Sizes
-from placelogic.prove.values import TURN, Read, Term, Trace, members, unseen, within_loop
+from placelogic.prove.values import Read, Trace, members, unseen, within_loop
 from placelogic.source import Span
-
-
-def coefficient_differs(program: Program, weights: Weights, sizes: Sizes, terms: tuple[Term, ...]) -> Formula:
-    """Some device, some work item: the terms do not add up to the single-device coefficient.
-
-    Coordinates: `x.a` of the device, `w.a` of the item, `m.` its micro-batch."""
-    axes = program.mesh.axes
-    ruined: list[Formula] = []
-    cases: list[tuple[Formula, Ratio]] = []
-    ranges: list[Formula] = []
-    for term in terms:
-        condition = [term.when]
-        ruined.append(both(term.when, term.unknown))
-        for axis, kind in zip(axes, term.kinds):
-            if kind.mixed:
-                ruined.append(both(term.when, kind.ruined))
-            size = members(weights, sizes, axis)
-            if size == ONE or kind.value == "copy":
-                continue
-            x, w = var(f"x.{axis}"), var(f"w.{axis}")
-            condition.append(test("=", x, w) if kind.value == "share" else test("=", w, const(kind.root)))
-            ranges += [test(">=", x), test("<", x, size), test(">=", w), test("<", w, size)]
-        cases.append((both(*condition), term.scale))
-    wrong = differs(tuple(cases), ONE)
-    if any(term.when != TRUE for term in terms):
-        ranges += [test(">=", var(TURN), ONE), test("<=", var(TURN), sizes.microbatches)]
-    inside = both(*ranges) if ranges else TRUE
-    return both(inside, either(wrong, *ruined))
 
 
 def gradient_obligations(
@@ -50,7 +23,7 @@ def gradient_obligations(
     for read in updates:
         for loss in program.work.losses:
             terms = read.terms[loss.name]
-            violation = both(read.when, coefficient_differs(program, weights, sizes, terms))
+            violation = both(read.when, coefficient_differs(program, weights, sizes, terms, trace.times))
             span = read.origin.span if read.origin.stated else where
             yield Obligation(
                 name=f"gradient of {weights.name}{_of(loss.name)} at the update",
@@ -188,7 +161,7 @@ def clip_obligations(
             terms = read.terms[loss.name]
             yield make(
                 f"complete gradient{_of(loss.name)} at the clip",
-                both(read.when, coefficient_differs(program, weights, sizes, terms)),
+                both(read.when, coefficient_differs(program, weights, sizes, terms, trace.times)),
                 f"the norm is not taken of the single-device gradient of `{weights.name}`",
                 "the gradient is not complete, or wrongly scaled, here",
                 "clip after the last reduction and scale, when the gradient is right",

@@ -31,13 +31,15 @@ class Kind:
     `share`: devices hold different addable parts. `copy`: all hold the whole. `root`: all hold
     what device `root` had. With `cut`, each device has only its own elements of that.
     `mixed` (from the sizes where `ruined` holds) is not a value anyone can use; at smaller
-    sizes it is what `before` says. `fault` tells how it came about."""
+    sizes it is what `before` says. `fault` tells how it came about. `tied`: of every share only the piece
+    that its own device keeps is in it, the rest is lost (docs/layers.md)."""
 
     value: Literal["share", "copy", "root"]
     root: int = 0
     cut: Stack | None = None
     ruined: Formula = FALSE
     fault: str = ""
+    tied: bool = False
 
     @property
     def mixed(self) -> bool:
@@ -66,7 +68,7 @@ def spoil(kind: Kind, when: Formula, fault: str) -> Kind:
     """Ruined from these sizes on. The first fault is the cause and stays."""
     if kind.mixed or when == FALSE:
         return kind
-    return Kind(kind.value, kind.root, kind.cut, when, fault)
+    return replace(kind, ruined=when, fault=fault)
 
 
 def _where_not_ruined(kind: Kind, rule: Callable[[Kind], Moved]) -> Moved:
@@ -85,10 +87,10 @@ def reduce(kind: Kind, op: Literal["sum", "mean"], size: Ratio, into: Stack | No
         return Moved(spoil(kind, at_least(size, 2), "adds different elements at one offset"))
     match kind.value:
         case "share":
-            return Moved(Kind("copy", cut=into), ONE if op == "sum" else ONE / size)
+            return Moved(Kind("copy", cut=into, tied=kind.tied), ONE if op == "sum" else ONE / size)
         case "copy" | "root":
             counted = op == "sum"
-            return Moved(Kind(kind.value, kind.root, into), size if counted else ONE, counted)
+            return Moved(Kind(kind.value, kind.root, into, tied=kind.tied), size if counted else ONE, counted)
 
 
 def gather(kind: Kind, size: Ratio) -> Moved:
@@ -97,7 +99,7 @@ def gather(kind: Kind, size: Ratio) -> Moved:
         return _where_not_ruined(kind, lambda value: gather(value, size))
     if kind.value == "share":
         return Moved(spoil(kind, at_least(size, 2), "gathers shares as if they were pieces"))
-    return Moved(Kind(kind.value, kind.root))
+    return Moved(Kind(kind.value, kind.root, tied=kind.tied))
 
 
 def route(kind: Kind, size: Ratio, owner: Stack) -> Moved:
@@ -106,9 +108,9 @@ def route(kind: Kind, size: Ratio, owner: Stack) -> Moved:
         return _where_not_ruined(kind, lambda value: route(value, size, owner))
     match kind.value:
         case "share":
-            return Moved(own(owner))
+            return Moved(replace(own(owner), tied=kind.tied))
         case "copy" | "root":
-            return Moved(Kind(kind.value, kind.root, owner), size, True)
+            return Moved(Kind(kind.value, kind.root, owner, tied=kind.tied), size, True)
 
 
 def settle(kind: Kind, room: Stack | None) -> Kind:

@@ -6,9 +6,11 @@ violated one is called (its code, its words) is decided afterwards, from a count
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from placelogic.program.facts import Flow, Need
 from placelogic.prove.formula import Formula
 from placelogic.prove.values import Read, Term
 from placelogic.source import Span
@@ -26,13 +28,22 @@ class Values:
 
 
 @dataclass(frozen=True, slots=True)
+class Through:
+    """A gradient that does not come as the facts say. `usual`: the terms it would have else, by loss term."""
+
+    flow: Flow
+    usual: Mapping[str | None, tuple[Term, ...]]
+
+
+@dataclass(frozen=True, slots=True)
 class Obligation:
     """`code` is the finding's code when violated ("GI" where a counterexample must decide).
 
     `message`: one sentence, `label`: what stands under the caret, `help`: the way forward.
     `stated`: it concerns an operation that a person stated. `values`: for coefficients.
     `read`: the point it is about, where it is one. `shown`: what device `{i}` along the first axis has, and what a single device has, for the table
-    of a counterexample that is not about coefficients. `warning`: tells of a habit, decides nothing."""
+    of a counterexample that is not about coefficients. `warning`: tells of a habit, decides nothing.
+    `through`, `need`: of the layers' own operations, backward and forward."""
 
     name: str
     code: str
@@ -49,3 +60,9 @@ class Obligation:
     shown: tuple[str, str] | None = None
     read: Read | None = None
     warning: bool = False
+    through: Through | None = None
+    need: Need | None = None
+    drawn: bool = False
+    """About random numbers and positions inside layers."""
+    possible: Formula | None = None
+    """Where it is enough that some allowed mesh meets a condition: that condition, until it is settled."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from placelogic.problem import Problem, SpecError
 from placelogic.program.program import Program
 from placelogic.prove.arithmetic import check_arithmetic
 from placelogic.prove.collect import Collected, collect
-from placelogic.prove.confirm import Confirmation, complete, confirmer
+from placelogic.prove.confirm import Confirmation, complete, confirmer, dealer
+from placelogic.prove.divide import division_assumptions, settle
 from placelogic.prove.findings import arrange, finding
 from placelogic.prove.formula import FALSE, TRUE, Formula, either
 from placelogic.prove.notes import notes
@@ -20,6 +22,9 @@ from placelogic.prove.sizes import Sizes, sizes_of
 from placelogic.prove.smallest import Found, GaveUp, smallest
 from placelogic.prove.solver import RLIMIT, TIMEOUT_S, Limits, Named, Solver, Status
 from placelogic.report.diagnostic import Finding, Obligations, SpecReport
+
+if TYPE_CHECKING:
+    from placelogic.simulate.outcome import Outcome
 
 ADDITIVE = "each loss term is a sum over work items"
 
@@ -62,7 +67,7 @@ def decide(program: Program, options: Options = Options()) -> Decision:
 
 def _decision(program: Program, options: Options) -> Decision:
     sizes, named = sizes_of(program)
-    printed = _assumptions(program, named)
+    printed = _assumptions(program, named, sizes)
     trained = [weights for weights in program.weights if not weights.frozen]
     if not trained:
         return Decision(_vacuous(program, printed, "nothing is trained: every weight group is frozen"))
@@ -82,6 +87,7 @@ def _decision(program: Program, options: Options) -> Decision:
     basis = Basis(premises, (*basis.questions, *asked))
     if doubtful is not None:
         return Decision(_gave_up(program, printed, doubtful), basis)
+    collected = replace(collected, obligations=settle(collected.obligations, solver))
     report, asked = _decide(program, sizes, solver, collected, printed, options.explain)
     return Decision(report, Basis(premises, (*basis.questions, *asked)))
 
@@ -97,13 +103,14 @@ def _decide(
     used = set(together.core)
     if together.status != "unsat" and not explain:
         return SpecReport(program.name, "refuted" if together.status == "sat" else "undecided", printed), ()
-    results: dict[tuple[Formula, str | None], Found | GaveUp | None] = {}
+    results: dict[object, Found | GaveUp | None] = {}
     hopeless: dict[Formula, GaveUp] = {}  # asked once, not once per weight group
+    simulated: dict[object, Outcome] = {}  # what layers came to on one mesh decides about all weights
     if together.status != "unsat":
         for one in pending:
-            key = (one.violation, one.weights)
+            key = _key(one)
             if key not in results:
-                results[key] = hopeless.get(one.violation) or _search(program, sizes, solver, one)
+                results[key] = hopeless.get(one.violation) or _search(program, sizes, solver, one, simulated)
             result = results[key]
             if isinstance(result, GaveUp):
                 hopeless[one.violation] = result
@@ -131,7 +138,13 @@ def _decide(
         obligations=counts,
         findings=tuple(told),
     )
-    return report, tuple(_question(one, results.get((one.violation, one.weights))) for one in obligations)
+    return report, tuple(_question(one, results.get(_key(one))) for one in obligations)
+
+
+def _key(one: Obligation) -> object:
+    """Obligations with one answer: the same question, put to the same simulation."""
+    layers = one.need is not None or one.through is not None or one.drawn
+    return one.violation, one.weights, layers, one.axes if one.code == "FW07" else None
 
 
 def _question(one: Obligation, result: Found | GaveUp | None) -> Question:
@@ -140,19 +153,24 @@ def _question(one: Obligation, result: Found | GaveUp | None) -> Question:
     return Question("obligation", one.name, one.violation, status, one.code, one.weights)
 
 
-def _search(program: Program, sizes: Sizes, solver: Solver, one: Obligation) -> Found | GaveUp | None:
+def _search(
+    program: Program, sizes: Sizes, solver: Solver, one: Obligation, simulated: dict[object, Outcome]
+) -> Found | GaveUp | None:
     if one.warning:  # tells of a habit, not of wrong training: nothing to simulate
         return smallest(solver, sizes, one.violation, lambda env: Confirmation(True))
     # A wrong norm of one group may show on another: clipping is one event.
     weights = None if one.code == "GI07" else one.weights
-    return smallest(solver, sizes, one.violation, confirmer(program, sizes, weights))
+    if one.code == "FW07":
+        return smallest(solver, sizes, one.violation, dealer(program, sizes, one.axes))
+    layers = simulated if one.need is not None or one.through is not None or one.drawn else None
+    return smallest(solver, sizes, one.violation, confirmer(program, sizes, weights, layers))
 
 
 # --- reports that are no decision -----------------------------------------------------------
 
 
-def _assumptions(program: Program, named: Iterable[Named]) -> tuple[str, ...]:
-    printed = [assumption.name for assumption in named]
+def _assumptions(program: Program, named: Iterable[Named], sizes: Sizes) -> tuple[str, ...]:
+    printed = [*(assumption.name for assumption in named), *division_assumptions(program, sizes)]
     printed.append("tokens even" if program.work.tokens_even else "tokens uneven")
     return tuple(dict.fromkeys([*printed, ADDITIVE]))
 

@@ -75,7 +75,7 @@ class Run:
 
     def __init__(self, group: Group) -> None:
         self.group = group
-        self.trace = Trace()
+        self.trace = Trace(times=1 if group.flow is None else group.flow.times)
         self._order = 0
         self._listening = True  # off while a loop is tried out on its own effect
 

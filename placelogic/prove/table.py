@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice, product
@@ -10,6 +10,8 @@ from typing import Literal
 
 from placelogic.program.program import Program, Weights
 from placelogic.prove.formula import holds, variables
+from placelogic.prove.kinds import Kind
+from placelogic.prove.ratio import Ratio
 from placelogic.prove.sizes import Sizes
 from placelogic.prove.values import TURN, Term, members
 from placelogic.report.diagnostic import DeviceRow
@@ -32,13 +34,23 @@ class Table:
 def tabulate(
     program: Program, weights: Weights, sizes: Sizes, terms: tuple[Term, ...], env: Mapping[str, int]
 ) -> Table:
+    """The coefficients of a gradient at one mesh, as `tabulated`."""
+    return tabulated(program.mesh.axes, lambda axis: members(weights, sizes, axis), sizes, terms, env)
+
+
+def tabulated(
+    names: tuple[str, ...],
+    members: Callable[[str], Ratio],
+    sizes: Sizes,
+    terms: tuple[Term, ...],
+    env: Mapping[str, int],
+) -> Table:
     """The coefficients at one mesh. Long axes and loops are cut short: the first few coordinates show it."""
-    names = program.mesh.axes
-    count = {axis: int(members(weights, sizes, axis).at(env)) for axis in names}
+    count = {axis: int(members(axis).at(env)) for axis in names}
     matter = [
         index
         for index, axis in enumerate(names)
-        if count[axis] > 1 and any(t.kinds[index].value != "copy" or t.kinds[index].mixed for t in terms)
+        if count[axis] > 1 and any(_matters(t.kinds[index]) for t in terms)
     ]
     microbatches = int(sizes.microbatches.at(env))
     turns = microbatches > 1 and any(TURN in variables(t.when) for t in terms)
@@ -55,6 +67,10 @@ def tabulate(
     return Table(tuple(names[index] for index in matter), turns, factors)
 
 
+def _matters(kind: Kind) -> bool:
+    return kind.value != "copy" or kind.mixed or kind.tied
+
+
 def _factor(
     terms: tuple[Term, ...], matter: list[int], device: tuple[int, ...], item: tuple[int, ...], env: Mapping[str, int]
 ) -> Fraction | None:
@@ -67,6 +83,8 @@ def _factor(
         met = True
         for place, index in enumerate(matter):
             kind = term.kinds[index]
+            if kind.tied:
+                return None
             if kind.value == "share":
                 met = met and device[place] == item[place]
             elif kind.value == "root":
@@ -89,18 +107,22 @@ def fault_of(table: Table) -> Literal["wrong", "scale", "nonuniform"]:
 # --- the table in words ---------------------------------------------------------------------
 
 
-def rows_of(table: Table) -> tuple[DeviceRow, ...]:
+def rows_of(table: Table, symbol: str = "g") -> tuple[DeviceRow, ...]:
     """What each device applies, as a combination of the gradients g of the work items."""
     out = []
     for device, items in table.factors.items():
         coordinates = dict(zip(table.axes, device))
         out.append(
-            DeviceRow(coordinates, _combination(table, items), _combination(table, dict.fromkeys(items, Fraction(1))))
+            DeviceRow(
+                coordinates,
+                _combination(table, items, symbol),
+                _combination(table, dict.fromkeys(items, Fraction(1)), symbol),
+            )
         )
     return tuple(out)
 
 
-def _combination(table: Table, items: Mapping[tuple[int, ...], Fraction | None]) -> str:
+def _combination(table: Table, items: Mapping[tuple[int, ...], Fraction | None], symbol: str) -> str:
     factors = set(items.values())
     if None in factors:
         return "a mixture of different elements"
@@ -110,16 +132,16 @@ def _combination(table: Table, items: Mapping[tuple[int, ...], Fraction | None])
         if factor == 0:
             return "0"
         if not table.axes and not table.turns or factor != 1:
-            return _times(factor, "g")
-    parts = [_times(factor, _item(table, item)) for item, factor in items.items() if factor]
+            return _times(factor, symbol)
+    parts = [_times(factor, _item(table, item, symbol)) for item, factor in items.items() if factor]
     text = " + ".join(parts[:4]) + (" + ..." if len(parts) > 4 else "")
     return text or "0"
 
 
-def _item(table: Table, item: tuple[int, ...]) -> str:
+def _item(table: Table, item: tuple[int, ...], symbol: str) -> str:
     names = [*table.axes, "microbatch"] if table.turns else [*table.axes]
     inner = ", ".join(f"{name}={value}" for name, value in zip(names, item))
-    return f"g[{inner}]" if inner else "g"
+    return f"{symbol}[{inner}]" if inner else symbol
 
 
 def _times(factor: Fraction | None, what: str) -> str:

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from placelogic.compat import assert_never
-from placelogic.program.facts import Fact
+from placelogic.program.facts import Fact, Flow, Path
 from placelogic.program.program import GatherGradients, LossTerm, Op, Program, Reduce, Scale, ScaleLoss, Weights
 from placelogic.prove import kinds
-from placelogic.prove.formula import Formula, at_least, both, either
+from placelogic.prove.formula import TRUE, Formula, at_least, both, either
 from placelogic.prove.kinds import COPY, SHARE, Kind, stack
 from placelogic.prove.ratio import Ratio
 from placelogic.prove.sizes import Sizes
@@ -18,12 +18,14 @@ from placelogic.prove.values import Term, Value, initial_scale, members
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """One weight group and what its gradients depend on."""
+    """One weight group and what its gradients depend on. `flow`: a part of them that comes otherwise than the
+    facts say; None: what the facts describe."""
 
     program: Program
     weights: Weights
     facts: Mapping[str, Fact]
     sizes: Sizes
+    flow: Flow | None = None
 
     @property
     def axes(self) -> tuple[str, ...]:
@@ -62,7 +64,28 @@ class Group:
 
     def fresh(self, turn: Formula) -> Value:
         """The fresh gradients of all loss terms, for the micro-batches that `turn` says."""
-        return {term.name: [replace(self.start(term), when=turn)] for term in self.program.work.losses}
+        out: Value = {}
+        for term in self.program.work.losses:
+            start = replace(self.start(term), when=turn)
+            out[term.name] = [self._by(path, start) for path in self.flow.paths] if self.flow is not None else [start]
+        return out
+
+    def _by(self, path: Path, start: Term) -> Term:
+        """A fresh gradient that came by this path instead."""
+        moved = []
+        for axis, kind in zip(self.axes, start.kinds):
+            value = path.kinds.get(axis)
+            if value is not None:
+                kind = Kind(value, cut=kind.cut)
+            if axis in path.tied:
+                kind = replace(kind, tied=True)
+            if axis in path.lost:
+                kind = kinds.spoil(kind, at_least(self.members(axis), 2), "comes after values that were no shares")
+            moved.append(kind)
+        unknown = TRUE if "*" in path.lost else start.unknown
+        counted = (*start.counted, *sorted(path.counted))
+        scale = start.scale * self.sizes.ratio(path.scale)
+        return replace(start, scale=scale, kinds=tuple(moved), counted=counted, unknown=unknown)
 
     def settled(self, fresh: Value) -> Value:
         """What arrives in the buffer: under cut gradients a whole value keeps only its own shard."""

@@ -83,12 +83,13 @@ class Clash:
 
 @dataclass(slots=True)
 class Trace:
-    """What a step does, ready for obligations."""
+    """What a step does, ready for obligations. `times`: how often one device has what is followed."""
 
     reads: list[Read] = field(default_factory=list)
     publishes: list[Publish] = field(default_factory=list)
     clashes: list[Clash] = field(default_factory=list)
     last_gradient_op: tuple[int, Origin] | None = None
+    times: int = 1
 
 
 def members(weights: Weights, sizes: Sizes, axis: str) -> Ratio:

@@ -141,7 +141,7 @@ OUTSIDE_THE_CLAIM = (
     "rounding and reduce dtype",
     "kernels",
     "races",
-    "forward values inside a layer",
+    "forward values of layers that are not stated",
     "router decisions",
     "token counts of zero",
 )

@@ -7,6 +7,8 @@ training, in exact arithmetic (docs/semantics.md).
 
 from __future__ import annotations
 
+from placelogic.simulate.layers.deal import Uneven, uneven
+from placelogic.simulate.layers.run import simulate_layers
 from placelogic.simulate.outcome import Difference, Outcome, SimulationTooLarge, Stop
 from placelogic.simulate.run import coefficients, simulate, simulate_any
 from placelogic.simulate.work import Item
@@ -17,7 +19,10 @@ __all__ = [
     "Outcome",
     "SimulationTooLarge",
     "Stop",
+    "Uneven",
     "coefficients",
     "simulate",
     "simulate_any",
+    "simulate_layers",
+    "uneven",
 ]

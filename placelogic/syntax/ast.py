@@ -516,6 +516,251 @@ class UseStmt:
     span: Span
 
 
+# --- the operations of a layer ---------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class DimSize:
+    """`hidden = 4096`; without a value the dimension may have any size."""
+
+    name: str
+    size: Expr | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class DimsStmt:
+    """`dims batch, sequence, hidden = h`: the dimensions that tensors of blocks have."""
+
+    sizes: tuple[DimSize, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class LinearOp:
+    """`grouped`: one matrix per expert."""
+
+    grouped: bool
+    input: str
+    weights: str
+    contracted: tuple[str, ...]
+    produced: tuple[str, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class BiasOp:
+    """`scaled by 1/tp`: what each device multiplies its vector by, where an implementation does so."""
+
+    input: str
+    weights: str
+    over: tuple[str, ...]
+    scale: Expr | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingOp:
+    input: str
+    weights: str
+    vocabulary: str
+    produced: tuple[str, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class NormOp:
+    input: str
+    weights: str | None
+    over: tuple[str, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionOp:
+    """`gelu x`, `dropout x`, `scale x by 2` (which alone has a factor): one value in, one out."""
+
+    function: str
+    input: str
+    factor: Expr | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class AddTensorsOp:
+    inputs: tuple[str, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class MultiplyOp:
+    inputs: tuple[str, str]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionOp:
+    """`words`: causal, fused, dropout, positions, those that were written, in that order."""
+
+    query: str
+    key: str
+    value: str
+    words: tuple[str, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class RouterOp:
+    input: str
+    weights: str
+    contracted: tuple[str, ...]
+    experts: str
+    top: Expr
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchOp:
+    """`combine` when the tokens come back from their experts."""
+
+    combine: bool
+    input: str
+    router: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class CrossEntropyOp:
+    input: str
+    vocabulary: str
+    parallel: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class CollectiveOp:
+    """`kind`: reduce (with `op`), gather, slice, reduce_scatter (on `dim`), all_to_all (which gathers
+    `dim` and cuts `into`) or broadcast. No axes: nothing happens."""
+
+    kind: Literal["reduce", "gather", "slice", "reduce_scatter", "all_to_all", "broadcast"]
+    input: str
+    axes: tuple[AxisRef, ...]
+    op: Literal["sum", "mean"] | None
+    dim: str | None
+    into: str | None
+    span: Span
+
+
+Operator = (
+    LinearOp
+    | BiasOp
+    | EmbeddingOp
+    | NormOp
+    | FunctionOp
+    | AddTensorsOp
+    | MultiplyOp
+    | AttentionOp
+    | RouterOp
+    | DispatchOp
+    | CrossEntropyOp
+    | CollectiveOp
+)
+
+
+@dataclass(frozen=True, slots=True)
+class InputLine:
+    """`input x(batch, sequence, hidden)`: how the block calls what arrives."""
+
+    name: str
+    dims: tuple[str, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class OperationLine:
+    """`y = add x, d`."""
+
+    output: str
+    operator: Operator
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointLine:
+    """`checkpoint { ... }`: operations that run again in the backward pass."""
+
+    lines: tuple[OperationLine, ...]
+    span: Span
+
+
+BlockLine = InputLine | OperationLine | CheckpointLine
+
+
+@dataclass(frozen=True, slots=True)
+class BlockStmt:
+    """`block decoder repeat layers { ... }`; what its last line makes is what it leaves."""
+
+    name: str
+    repeat: Expr | None
+    lines: tuple[BlockLine, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointStmt:
+    """`checkpoint decoder`, or `checkpoint first to last of decoder` (`last` None: one operation only)."""
+
+    block: str
+    first: str | None
+    last: str | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class OverrideStmt:
+    """`backward n of decoder over tp by none`: what an implementation does where `tensor` changes how it
+    lies. `tensor` may name weights, in a spec without blocks."""
+
+    direction: Literal["forward", "backward"]
+    tensor: str
+    block: str | None
+    axes: tuple[AxisRef, ...]
+    by: Literal["none", "sum", "mean", "slice", "zero", "gather"]
+    scale: Expr | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionStmt:
+    """`attention over cp by ring`: how devices with pieces of each sequence get at the keys and values."""
+
+    axes: tuple[AxisRef, ...]
+    by: Literal["gather", "ring", "all_to_all"]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnStmt:
+    """`random d of layer over tp same`: whether devices draw the same numbers where `tensor` is made."""
+
+    tensor: str
+    block: str
+    axes: tuple[AxisRef, ...]
+    kind: Literal["same", "different"]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class PositionsStmt:
+    """`positions c of layer over cp local`: from where a device counts the places of its piece of a sequence."""
+
+    tensor: str
+    block: str
+    axes: tuple[AxisRef, ...]
+    kind: Literal["local", "global"]
+    span: Span
+
+
 # --- specs, claims, expectations ------------------------------------------------------------
 
 
@@ -577,6 +822,13 @@ Statement = (
     | StagesStmt
     | StrategyDef
     | UseStmt
+    | DimsStmt
+    | BlockStmt
+    | CheckpointStmt
+    | OverrideStmt
+    | AttentionStmt
+    | DrawnStmt
+    | PositionsStmt
     | SpecDef
     | BudgetStmt
     | ClaimStmt

@@ -11,7 +11,8 @@ from placelogic.program.catalog import STATES
 from placelogic.program.expr import Compare, Expr, Name
 from placelogic.source import Span
 from placelogic.syntax import ast
-from placelogic.syntax.builder import RESERVED, BuilderBase, plain
+from placelogic.syntax.build_block import BlockBuilder
+from placelogic.syntax.builder import RESERVED, plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,7 @@ class _Keyed:
     span: Span
 
 
-class Builder(BuilderBase):
+class Builder(BlockBuilder):
     """The statements that need more than their children put in order."""
 
     # --- meshes, sizes, files ---

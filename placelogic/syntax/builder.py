@@ -20,7 +20,8 @@ RESERVED = ("none", "microbatches", TOKENS)
 
 MAX_DIGITS = 30
 
-_WORDS = {"split_dim", "combination", "average", "likeness", "end", "state", "unit", "verdict"}
+_WORDS = {"split_dim", "combination", "average", "likeness", "end", "state", "unit", "verdict", "function_name",
+          "attention_word", "attention_way", "reach", "direction", "change"}  # fmt: skip
 
 # Rules whose children are the fields of a class, in order.
 _FIELDS = {
@@ -33,12 +34,15 @@ _FIELDS = {
     "precision_entry": ast.PrecisionEntry, "size": ast.SizeProp, "layers": ast.LayersProp, "kind": ast.KindProp,
     "routed": ast.RoutedProp, "freeze": ast.FreezeStmt, "model_arg": ast.Argument, "named_arg": ast.Argument,
     "place_entry": ast.PlaceEntry, "budget": ast.BudgetStmt, "expect": ast.ExpectStmt,
+    "dim_size": ast.DimSize, "operation": ast.OperationLine, "embedding": ast.EmbeddingOp, "norm": ast.NormOp,
+    "router": ast.RouterOp, "attention_over": ast.AttentionStmt, "drawn": ast.DrawnStmt,
+    "positions": ast.PositionsStmt,
 }  # fmt: skip
 
 # Rules whose children are one field, a tuple.
 _TUPLES = {
     "mesh": ast.MeshStmt, "let": ast.LetStmt, "axis_ref": ast.AxisRef, "dims": ast.DimsProp,
-    "use": ast.UseStmt,
+    "use": ast.UseStmt, "sizes": ast.DimsStmt, "checkpoint": ast.CheckpointLine,
 }  # fmt: skip
 
 # Rules whose first child is a field, and the others are one more, a tuple.

@@ -19,7 +19,7 @@ from lark import Token
 from placelogic.problem import Problem
 from placelogic.source import Span
 from placelogic.syntax.load import Language, language
-from placelogic.syntax.phrases import example, expected, nearest, noun, unknown_text
+from placelogic.syntax.phrases import OPERATIONS, example, expected, nearest, noun, unknown_text
 from placelogic.syntax.tokens import UNKNOWN
 
 _JOINS = {"COMMA", "PLUS", "MINUS", "STAR", "SLASH", "PERCENT", "COMPARE"}
@@ -48,6 +48,7 @@ def mistake(found: Token, accepted: Collection[str], before: Sequence[Token], kn
         return problem
     after = f" after `{last}`" if last is not None and last.type != "_NL" else ""
     message = f"expected {expected(accepted, last, known)}{after}, found {_shown(found)}"
+    near = near or _operation(before)
     if near is None and {"COMMA", "RBRACE", "_NL"} <= set(accepted) and leaders(before)[-1] in _LISTS:
         near = "entries are separated by commas or new lines"
     return Problem("PL101", message, where, near or example(leaders(before)))
@@ -118,12 +119,23 @@ def _statement(found, accepted, last, opened, near: str | None, known: Language,
     if "MESH" in accepted:
         hint = near or "sizes are declared with `let`, axes with `mesh`, and comments begin with `#`"
         return Problem("PL108", f"{_shown(found)} begins no statement", where, hint)
+    if "CROSS_ENTROPY" in accepted:
+        words = ", ".join(OPERATIONS)
+        return Problem("PL108", f"{_shown(found)} is no operation of a layer", where, near or f"operations: {words}")
     if "ACCUMULATE" in accepted:
         words = expected(accepted, last, known)
         return Problem("PL108", f"{_shown(found)} is no step operation", where, near or f"expected {words}")
     if "_NL" in accepted and word in _statement_words() and near is None:
         message = f"expected the end of the line before `{word}`"
         return Problem("PL101", message, where, "one statement a line: begin a new one")
+    return None
+
+
+def _operation(before: Sequence[Token]) -> str | None:
+    """A right line of the operation that is being read, in a block."""
+    line = [str(token) for token in before[-1 - next((i for i, t in enumerate(reversed(before)) if t == "="), -1) :]]
+    if len(line) > 1 and line[0] == "=" and line[1] in OPERATIONS and "block" in leaders(before):
+        return f"for example: `{OPERATIONS[line[1]]}`"
     return None
 
 

@@ -30,8 +30,9 @@ _NOUNS = {
     "over": "an axis", "mesh": "the name of an axis", "axis": "a name for the product", "let": "a name",
     "weights": "a name for the weights", "model": "the name of a model", "strategy": "a name for the strategy",
     "use": "a strategy (such as `zero2(dp)`)", "spec": "a name for the spec", "on": "a dimension",
-    "dims": "the names of dimensions", "kind": "a kind (such as matrix or vector)", "clip": "`global_norm`",
-    "optimizer": "an optimizer (such as adamw)", "into": "the name of a buffer", "from": "the name of a buffer",
+    "kind": "a kind (such as matrix or vector)", "clip": "`global_norm`",
+    "optimizer": "an optimizer (such as adamw)", "with": "the name of weights", "block": "a name for the block",
+    "dims": "the names of dimensions", "input": "a name for what arrives", "into": "the name of a buffer", "from": "the name of a buffer",
 }  # fmt: skip
 _TARGETS = ("sync", "scale", "step", "init", "freeze", "random", "place", "for")
 
@@ -57,8 +58,27 @@ EXAMPLES = {
     "skip": "skip on overflow over dp", "update": "update from main", "offload": "offload gradients",
     "fetch": "fetch params", "size": "size 4*h*h*L", "layers": "layers L", "dims": "dims in out",
     "kind": "kind vector", "used": "used on first and last of pp", "routed": "routed over ep",
+    "block": "block layer repeat L { ... }", "input": "input x(batch, sequence, hidden)",
+    "checkpoint": "checkpoint scores of layer", "attention": "attention over cp by ring",
+    "positions": "positions c of layer over cp global", "forward": "forward n over tp by none",
+    "backward": "backward n of layer over tp by sum",
 }  # fmt: skip
-"""One right line for each first word. A test parses them all."""
+"""One right line for each first word. A test parses them all (with a line for each `...`)."""
+
+OPERATIONS = {
+    "linear": "q = linear n with attn from hidden to heads, head",
+    "grouped": "g = grouped linear t with expert from hidden to ffn",
+    "bias": "b = bias q with attn over heads, head", "embedding": "x = embedding ids with embed from vocab to hidden",
+    "norm": "n = norm x with norm over hidden", "gelu": "u = gelu g", "dropout": "d = dropout p",
+    "scale": "u = scale g by 2", "add": "y = add x, d", "multiply": "w = multiply s, u",
+    "attention": "c = attention q, k, v causal fused", "router": "r = router m with router from hidden to expert top 2",
+    "dispatch": "t = dispatch m by r", "combine": "o = combine z by r",
+    "cross_entropy": "loss = cross_entropy logits over vocab", "reduce": "r = reduce p over tp by sum",
+    "gather": "f = gather n over tp on sequence", "slice": "s = slice n over tp on sequence",
+    "reduce_scatter": "r = reduce_scatter p over tp on sequence",
+    "all_to_all": "h = all_to_all q over cp from sequence to heads", "broadcast": "b = broadcast x over tp",
+}  # fmt: skip
+"""One right line for each operation of a block."""
 
 _SIGNS = {
     "`": "names are written without quotes", "'": "a file name stands in double quotes, other names in none",

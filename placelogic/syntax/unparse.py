@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from placelogic.compat import assert_never
 from placelogic.program.expr import Compare, Expr, show
 from placelogic.syntax import ast
+from placelogic.syntax.unparse_block import block_text
 
 INDENT = "  "
 WIDTH = 100
@@ -33,6 +34,8 @@ def statement_text(stmt: ast.Statement, indent: int = 0) -> str:
             return pad + _definition(f"strategy {name}({_params(params)})", body, indent)
         case ast.SpecDef(name, body):
             return pad + _definition(f"spec {name}", body, indent)
+        case ast.BlockStmt():
+            return pad + block_text(stmt, indent)
         case ast.WeightsStmt(name, props):
             return pad + _properties(f"weights {name}", map(_weights_prop, props), indent)
         case ast.ModelStmt(name, arguments):
@@ -168,6 +171,21 @@ def _line(stmt: ast.Statement) -> str:
             return f"freeze {target_text(target)}"
         case ast.UseStmt(calls):
             return "use " + " * ".join(map(call_text, calls))
+        case ast.DimsStmt(sizes):
+            return "dims " + ", ".join(_with_value(dim.name, dim.size) for dim in sizes)
+        case ast.CheckpointStmt(block, first, last):
+            part = "" if first is None else f"{first}{f' to {last}' if last else ''} of "
+            return f"checkpoint {part}{block}"
+        case ast.OverrideStmt(direction, tensor, block, axes, by, scale):
+            of = f" of {block}" if block else ""
+            scaled = "" if scale is None else f" scale {show(scale)}"
+            return f"{direction} {tensor}{of} over {axes_text(axes)} by {by}{scaled}"
+        case ast.DrawnStmt(tensor, block, axes, kind):
+            return f"random {tensor} of {block} over {axes_text(axes)} {kind}"
+        case ast.PositionsStmt(tensor, block, axes, kind):
+            return f"positions {tensor} of {block} over {axes_text(axes)} {kind}"
+        case ast.AttentionStmt(axes, by):
+            return f"attention over {axes_text(axes)} by {by}"
         case ast.BudgetStmt(amount, unit):
             return f"budget {show(amount)} {unit}"
         case ast.ClaimStmt(condition):

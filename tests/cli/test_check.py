@@ -22,7 +22,7 @@ def test_proved_is_two_lines_and_a_summary(here: Path, capsys: pytest.CaptureFix
         "  assuming tokens even\n"
         "\n"
         "1 spec in 1 file: 1 proved\n"
-        "outside the claim: rounding and reduce dtype, kernels, races, forward values inside a layer, "
+        "outside the claim: rounding and reduce dtype, kernels, races, forward values of layers that are not stated, "
         "router decisions, token counts of zero\n"
     )
 

@@ -73,7 +73,7 @@ def test_every_code_is_here() -> None:
         if not code.startswith("NT"):
             first, place = text.split("\n")[:2]
             assert first.startswith(f"error[{code}]: ")
-            assert re.fullmatch(r" --> a\.place:\d+:\d+", place)
+            assert re.fullmatch(r" +--> a\.place:\d+:\d+", place)
             assert re.search(r"^ +\|.*\^", text, re.M), code
 
 

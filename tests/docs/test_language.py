@@ -11,7 +11,7 @@ import placelogic
 from placelogic.checking import check_file
 
 ROOT = Path(__file__).parents[2]
-PAGES = (ROOT / "docs" / "language.md", ROOT / "docs" / "live.md", ROOT / "README.md")
+PAGES = tuple(ROOT / page for page in ("docs/language.md", "docs/layers.md", "docs/live.md", "README.md"))
 BLOCK = re.compile(r"^```place\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NAMED = re.compile(r"# (\w+\.place)\n")
 """A block that is imported by another begins with its file name."""

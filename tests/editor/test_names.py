@@ -276,3 +276,30 @@ def test_occurrences_are_tokens() -> None:
         tokens = words(source, str(path))
         spans = {word.span for word in tokens}
         assert {one.span for one in occurrences(parse(source, str(path)), tokens)} <= spans
+
+
+def test_operations_of_blocks_name_weights() -> None:
+    source = """mesh tp
+let h
+dims batch, attn = h, width
+weights attn { }
+weights norm { kind vector }
+block layer {
+  input with(batch, attn)
+  norm = norm with with norm over attn
+  attn = linear norm with attn from attn to width
+}
+"""
+    def renamed(source: str, line: int, column: int, new: str) -> str:
+        lines = source.split("\n")
+        for span in reversed(rename(text(source), line, column, new, {})["t.place"]):
+            row = lines[span.line - 1]
+            lines[span.line - 1] = row[: span.column - 1] + new + row[span.end_column - 1 :]
+        return "\n".join(lines)
+
+    edited = renamed(source, 4, 9, "matrices")
+    assert "weights matrices { }" in edited
+    assert "attn = linear norm with matrices from attn to width" in edited
+    edited = renamed(source, 5, 9, "scales")
+    assert "weights scales { kind vector }" in edited and "norm = norm with with scales over attn" in edited
+    assert "backward u over" in renamed("mesh tp\nweights w { size 4 }\nbackward w over tp by none\n", 2, 9, "u")

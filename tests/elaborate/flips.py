@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
+from tests.elaborate.flips_blocks import LAYER_TEXTS, MISFITS, OVERRIDE
+
 CHANGES = "changes"
 
 MESH = "mesh dp, tp, pp, cp"
@@ -243,7 +245,11 @@ EXPECTED = [
     *[Flip("", f"claim memory(a) {op} memory(b)") for op in ("==", "!=", "<", "<=", ">", ">=")],
 ]  # fmt: skip
 
-FLIPS = [*SIZES, *WORK, *COMBINE, *STEPS, *START, *WEIGHTS, *PLACES, *REUSE, *EXPECTED]
+LAYERS = [flip for texts, base, frame in LAYER_TEXTS for flip in chain(*texts, base=base, frame=frame)]
+LAYERS += [Flip("", text, OVERRIDE, "PL384") for text in MISFITS]
+"""Blocks of operations, from flips_blocks.py."""
+
+FLIPS = [*SIZES, *WORK, *COMBINE, *STEPS, *START, *WEIGHTS, *PLACES, *REUSE, *EXPECTED, *LAYERS]
 
 ALIKE = [
     Flip("microbatches M", "gradient_accumulation M", BASE),
@@ -259,6 +265,12 @@ ALIKE = [
         "place w over dp, tp { optimizer sharded }",
         "place w over dp { optimizer sharded }\nplace w over tp { optimizer sharded }",
     ),
+    *chain("t = 2, d = h", "t = 2\ndims d = h", base=ONE,
+           frame="weights w { size 4 }\ndims @\nblock b {\ninput i(t, d)\no = gelu i\n}"),
+    *chain("checkpoint b", "checkpoint o of b", "checkpoint o to o of b", base=ONE,
+           frame="weights w { size 4 }\ndims t\nblock b {\ninput i(t)\no = gelu i\n}\n@"),
+    *chain("backward o over tp by sum", "backward o of b over tp by sum", base=ONE,
+           frame="weights w { size 4 }\ndims t\nblock b {\ninput i(t)\no = gelu i\n}\n@"),
     Flip("weights x { size 4, kind vector }", "weights x {\n  size 4\n  kind vector\n}  # why"),
 ]
 """Two ways of writing one thing: nothing but the place may differ."""

@@ -60,7 +60,7 @@ def bare(node: Any) -> Any:
     if isinstance(node, Mapping):
         return {key: bare(value) for key, value in node.items()}
     if dataclasses.is_dataclass(node):
-        dropped = ("text", "stated", "lines", "facts")
+        dropped = ("text", "stated", "lines", "facts", "layering")
         return (
             type(node).__name__,
             *(bare(getattr(node, f.name)) for f in dataclasses.fields(node) if f.name not in dropped),

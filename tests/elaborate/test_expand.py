@@ -143,6 +143,8 @@ MODELS = {
     "gpt": "layers 12, hidden 768, heads 12, vocab 50257, positions 1024",
     "llama": "layers 80, hidden 8192, heads 64, kv_heads 8, ffn 28672, vocab 128256",
     "moe": "layers 32, hidden 4096, heads 32, kv_heads 8, ffn 14336, vocab 32000, experts 8, experts_over a",
+    "deepseek_moe": "moe_layers 27, hidden 2048, heads 16, ffn 10944, expert_ffn 1408, experts 64, top 6, "
+    "vocab 102400, experts_over a",
 }
 
 
@@ -171,12 +173,15 @@ def total(model: str, **arguments: int) -> int:
 
 
 def test_models_have_their_published_sizes() -> None:
-    # GPT-2 small: 124,439,808 parameters; Llama 2 7B: 6,738,415,616; Mixtral 8x7B: 46,702,792,704.
+    # GPT-2 small: 124,439,808 parameters; Llama 2 7B: 6,738,415,616; Mixtral 8x7B: 46,702,792,704;
+    # DeepSeekMoE 16B: 16,375,728,128.
     assert total("gpt", layers=12, hidden=768, heads=12, vocab=50257, positions=1024) == 124_439_808
     assert total("llama", layers=32, hidden=4096, heads=32, ffn=11008, vocab=32000) == 6_738_415_616
     assert (
         total("moe", layers=32, hidden=4096, heads=32, kv_heads=8, ffn=14336, vocab=32000, experts=8) == 46_702_792_704
     )
+    fine = {"ffn": 10944, "expert_ffn": 1408, "experts": 64, "top": 6, "vocab": 102400}
+    assert total("deepseek_moe", moe_layers=27, hidden=2048, heads=16, **fine) == 16_375_728_128
 
 
 def test_a_definition_of_ones_own_comes_first() -> None:

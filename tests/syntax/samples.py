@@ -166,4 +166,75 @@ expect error error
 """
 """Keywords as names, wherever nothing else can be meant."""
 
-ALL = {"small": SMALL, "cluster": CLUSTER, "library": LIBRARY, "steps": STEPS, "words": WORDS}
+BLOCKS = """\
+dims batch, sequence, hidden = h, heads = a, head = h/a
+dims ffn = 4*h,
+     vocab
+block begin {
+  input ids(batch, sequence)   # whole numbers
+  x = embedding ids with embed from vocab to hidden
+}
+block layer repeat L/2 {
+  input x(batch, sequence, hidden)
+  n = norm x with norm over hidden
+  q = linear n with attn from hidden to heads, head
+  qb = bias q with attn over heads, head
+  k = linear n with attn from hidden to heads, head
+  checkpoint {
+    c = attention qb, k, k causal fused dropout positions
+    cs = scale c by 1/2
+  }
+  p = linear cs with attn from heads, head to hidden
+  pb = bias p with out over hidden scaled by 1/tp
+  r = reduce pb over tp, cp by mean
+  d = dropout r
+  y = add x, d, x
+  m = norm y over hidden
+  s = router m with router from hidden to expert top 2
+  t = dispatch m by s
+  g = grouped linear t with expert from hidden to ffn
+  gg = gelu g
+  gh = multiply g, gg
+  z = grouped linear gh with expert from ffn to hidden
+  out = combine z by s
+  a = gather out over tp on sequence
+  b = slice a over tp on sequence
+  e = reduce_scatter b over tp on sequence
+  f = all_to_all e over cp from sequence to hidden
+  last = broadcast f over tp
+}
+block end {
+  input x(batch, sequence, hidden)
+  logits = linear x with embed from hidden to vocab
+  loss = cross_entropy logits over vocab parallel
+}
+block words {
+  input input(input)
+  norm = norm input over over
+  linear = silu norm
+  block = relu linear
+  linear = sigmoid with
+  with = tanh to
+  to = softplus from
+  from = nonlinear of
+  top = cross_entropy checkpoint over over
+}
+forward p of layer over tp by none scale 1/tp
+backward n over tp by sum
+backward attn over cp by zero
+forward y over tp*cp by mean
+backward n of layer over tp by slice
+forward x of layer over tp by gather
+checkpoint layer
+checkpoint p of layer
+checkpoint p to y of layer
+attention over cp, tp by ring
+attention over cp*tp by all_to_all
+attention over none by gather
+random d of layer over tp same
+random d of layer over tp*cp different
+positions c of layer over cp local
+positions c of layer over cp, tp global
+"""
+
+ALL = {"blocks": BLOCKS, "small": SMALL, "cluster": CLUSTER, "library": LIBRARY, "steps": STEPS, "words": WORDS}

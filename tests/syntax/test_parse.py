@@ -14,7 +14,7 @@ from placelogic.problem import SpecError
 from placelogic.program.expr import Binary, Call, Compare, Name, Neg, Num, show
 from placelogic.syntax import ast, load
 from placelogic.syntax.parse import parse, token_tree
-from placelogic.syntax.phrases import EXAMPLES
+from placelogic.syntax.phrases import EXAMPLES, OPERATIONS
 from tests.syntax.helpers import cut, meaning, spans
 from tests.syntax.samples import ALL, CLUSTER, LIBRARY, STEPS, WORDS
 
@@ -36,13 +36,21 @@ def test_every_sample_parses(name):
 def test_every_statement_and_operation_has_a_sample():
     found = {type(node) for text in ALL.values() for node, _ in spans(parse(text, "t"))}
     assert set(ast.Statement.__args__) | set(ast.StepOp.__args__) | set(ast.InitOp.__args__) <= found
+    assert set(ast.Operator.__args__) | set(ast.BlockLine.__args__) <= found
 
 
 @pytest.mark.parametrize("word", EXAMPLES)
 def test_every_example_of_a_hint_is_right(word):
     text = EXAMPLES[word]
-    wholes = (text, f"step * {{ {text} }}", f"weights w {{ {text} }}")
+    text = text.replace("...", "input x(a)")
+    wholes = (text, f"step * {{ {text} }}", f"weights w {{ {text} }}", f"block b {{ {text} }}")
     assert any(parses(whole) for whole in wholes)
+
+
+@pytest.mark.parametrize("word", OPERATIONS)
+def test_every_example_of_an_operation_is_right(word):
+    assert f"= {word} " in OPERATIONS[word]
+    assert parses(f"block b {{\n{OPERATIONS[word]}\n}}")
 
 
 def parses(text: str) -> bool:

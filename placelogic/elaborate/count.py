@@ -1,0 +1,155 @@
+"""How many elements weights have, as the operations that use them say."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+from placelogic.elaborate.log import Log
+from placelogic.elaborate.sizes import Sizes
+from placelogic.elaborate.targets import Groups
+from placelogic.program import block as bl
+from placelogic.program import expr as ex
+from placelogic.program.block import Block, Layers
+from placelogic.program.expr import Binary, Expr, number
+
+POINTS = 24
+"""How many values of the open sizes are tried when two sizes are compared."""
+
+
+def count_weights(groups: Groups, layers: Layers, sizes: Sizes, log: Log) -> Groups:
+    """The groups, with the size that the blocks give where none is declared; logs a declared one that differs."""
+    counted = {name: sizes_of for name, sizes_of in counts(layers).items() if sizes_of is not None}
+    members = []
+    points: list[Mapping[str, Fraction]] | None = None
+    for group in groups.members:
+        size = counted.get(group.name)
+        if size is None:
+            members.append(group)
+            continue
+        if group.size is not None:
+            points = _points(sizes) if points is None else points
+            if any(_differ(group.size, size, point) for point in points):
+                log.at(group.item, "PL379", f"`{group.name}` is declared with {ex.show(group.size)} elements, and the "
+                       f"operations of the blocks use {ex.show(size)}", group.statement.span,
+                       "leave the size out, or say what the operations are")  # fmt: skip
+        members.append(group if group.size is not None else replace(group, size=size))
+    return Groups.of(members)
+
+
+def counts(layers: Layers) -> dict[str, Expr | None]:
+    """Weights -> their elements in all blocks; None where that is not known (a table of positions may be longer
+    than the sequence)."""
+    terms: dict[str, list[Expr | None]] = {}
+    tables = {
+        (op.weights, op.vocabulary, op.produced)
+        for block in layers.blocks
+        for op in block.operations
+        if isinstance(op, bl.Embedding)
+    }
+    for block in layers.blocks:
+        for op in block.operations:
+            match op:
+                case bl.Linear(_, _, weights, contracted, (produced,)) if (weights, produced, contracted) in tables:
+                    continue  # the table of the embedding, turned round
+                case bl.Linear() | bl.Router() | bl.Bias() | bl.Norm() | bl.Embedding():
+                    if op.weights is not None:
+                        terms.setdefault(op.weights, []).append(_elements(op, block, layers))
+    return {name: _sum(found) for name, found in terms.items()}
+
+
+def _elements(
+    op: bl.Linear | bl.Router | bl.Bias | bl.Norm | bl.Embedding, block: Block, layers: Layers
+) -> Expr | None:
+    match op:
+        case bl.Linear():
+            experts = (block.tensors[op.input][0],) if op.grouped else ()
+            dims: tuple[str, ...] = (*experts, *op.contracted, *op.produced)
+        case bl.Router():
+            dims = (*op.contracted, op.experts)
+        case bl.Embedding():
+            dims = (op.vocabulary, *op.produced)
+        case _:
+            dims = op.over
+            if "sequence" in dims:
+                return None
+    factors = [layers.sizes[dim] for dim in dims]
+    return _product(factors if block.repeat is None else [block.repeat, *factors])
+
+
+def _product(factors: Sequence[Expr]) -> Expr:
+    result = factors[0]
+    for factor in factors[1:]:
+        result = Binary("*", result, factor)
+    return result
+
+
+def _sum(terms: Sequence[Expr | None]) -> Expr | None:
+    """Equal terms are counted: `4*(h*h)` rather than the same product four times."""
+    if None in terms:
+        return None
+    distinct = dict.fromkeys(term for term in terms if term is not None)
+    parts = [term if terms.count(term) == 1 else Binary("*", number(terms.count(term)), term) for term in distinct]
+    result = parts[0]
+    for part in parts[1:]:
+        result = Binary("+", result, part)
+    return result
+
+
+# --- are two sizes the same? ------------------------------------------------------------------
+
+
+def _points(sizes: Sizes) -> list[Mapping[str, Fraction]]:
+    """Values of all names that meet the assumptions: random ones, always the same; none where the
+    assumptions are too tight for that, and then nothing is compared."""
+    chance = random.Random(0)
+    return [point for n in range(POINTS) if _allowed(point := _point(sizes, chance, n), sizes)]
+
+
+def _point(sizes: Sizes, chance: random.Random, n: int) -> Mapping[str, Fraction]:
+    def draw() -> Fraction:
+        # Powers of two meet assumptions on divisors, other numbers tell more sizes apart.
+        return Fraction(chance.randrange(2, 10**6) if n % 2 else 2 ** chance.randrange(1, 14))
+
+    point: dict[str, Fraction] = {}
+    for let in sizes.lets.values():
+        value = None if let.value is None else _value(let.value, point)
+        point[let.name] = draw() if value is None else value
+    for atom in sizes.atoms.values():
+        value = None if atom.size is None else _value(atom.size, point)
+        point[atom.name] = draw() if value is None else value
+    return point
+
+
+def _allowed(point: Mapping[str, Fraction], sizes: Sizes) -> bool:
+    try:
+        return all(ex.holds(assumption.condition, point) for assumption in sizes.assumptions)
+    except (KeyError, ZeroDivisionError, ValueError):
+        return False
+
+
+def _differ(one: Expr, other: Expr, point: Mapping[str, Fraction]) -> bool:
+    a, b = _value(one, point), _value(other, point)
+    return a is not None and b is not None and a != b
+
+
+def _value(expr: Expr, point: Mapping[str, Fraction]) -> Fraction | None:
+    try:
+        return ex.evaluate(expr, point)
+    except (KeyError, ZeroDivisionError, ValueError):
+        return None
+
+
+def used_weights(statements: Sequence[object]) -> Iterator[str]:
+    """Names of weights that operations of blocks use."""
+    from placelogic.syntax import ast
+
+    for node in statements:
+        if isinstance(node, ast.BlockStmt):
+            for line in node.lines:
+                for one in line.lines if isinstance(line, ast.CheckpointLine) else (line,):
+                    name = getattr(one.operator, "weights", None) if isinstance(one, ast.OperationLine) else None
+                    if name is not None:
+                        yield name

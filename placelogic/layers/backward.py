@@ -1,0 +1,121 @@
+"""What comes back through one operation: the rules of the backward pass.
+
+It is linear in the gradient that arrives, so each term of that gives one term for every input, and one for
+the operation's weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from placelogic.layers.places import experts_dim
+from placelogic.layers.scale import scale_of
+from placelogic.layers.values import Key, Part, Shape, Value, each, merged, product, share, through, tie
+from placelogic.program import block as bl
+from placelogic.program.block import Block
+from placelogic.program.plan import Work
+
+
+@dataclass(frozen=True, slots=True)
+class Back:
+    """The gradient of every input, and of the weights where there are some. `own`: axes along which each
+    device has the elements of its own shard of the weights."""
+
+    ins: tuple[Value, ...]
+    weights: Value | None = None
+    own: frozenset[str] = frozenset()
+
+
+def backward(
+    block: Block, index: int, name: int, arrived: Value, ins: Sequence[Value], shape: Shape, work: Mapping[str, Work]
+) -> Back:
+    """`arrived`: the gradient of the output, as it lies (`shape`) before its boundaries; `ins`: the inputs as
+    they were read; `name`: of the operation in this layer, unlike all others."""
+    op = block.operations[index]
+    own = frozenset(axis for axis, where in work.items() if where.weights is not None)
+    match op:
+        case bl.Linear():
+            back = through(arrived, name)
+            for axis in own:
+                if ins[0].shape.get(axis) is None:
+                    back = share(back, axis, ins[0].shape)
+                elif work[axis].weights != experts_dim(block, op):
+                    back = tie(back, axis, ins[0].shape)
+            return Back(
+                (replace(back, shape=ins[0].shape),), _of_weights(arrived, ins[0], ins[0].shape, own, name), own
+            )
+        case bl.Bias():
+            gradient = _of_weights(arrived, None, shape, own, name)
+            factor = scale_of(op.scale)
+            return Back((arrived,), each(gradient, lambda t: replace(t, scale=t.scale * factor)), own)
+        case bl.Embedding() | bl.Norm() | bl.Router():
+            back = replace(through(arrived, name), shape=ins[0].shape)
+            gradient = _of_weights(arrived, None, shape, own, name)
+            return Back((back,), None if op.weights is None else gradient, own)
+        case bl.Elementwise() | bl.CrossEntropy():
+            return Back((replace(through(arrived, name), shape=ins[0].shape),))
+        case bl.Add():
+            return Back(tuple(arrived for _ in ins))
+        case bl.Multiply():
+            return Back(
+                (_times(arrived, ins[1], ins[0].shape, name + 1), _times(arrived, ins[0], ins[1].shape, name + 2))
+            )
+        case bl.Attention():
+            return _attention(arrived, ins, name)
+        case bl.Dispatch():
+            back = through(arrived, name)
+            for axis, where in work.items():
+                if where.pieces is not None:
+                    back = share(back, axis, ins[0].shape)
+            return Back((replace(back, shape=ins[0].shape),))
+        case bl.Combine():
+            return _combine(arrived, ins, work, name)
+        case _:
+            raise AssertionError(f"no backward pass of its own: {op}")
+
+
+def _of_weights(arrived: Value, read: Value | None, shape: Shape, own: frozenset[str], name: int) -> Value:
+    """The gradient of weights that are whole, except along `own`, met by a tensor that is cut as `shape`
+    says: each device has the contribution of its own pieces."""
+    out = _times(arrived, read, shape, name) if read is not None else through(arrived, name)
+    for axis in shape:
+        if axis not in own:
+            out = share(out, axis, shape)
+    return out
+
+
+def _times(arrived: Value, read: Value, shape: Shape, name: int) -> Value:
+    """The gradient times what was read: shares of one of the two are shares of the product."""
+    if read.right:
+        return replace(through(arrived, name), shape=shape)
+    parts: dict[Key, Part] = {}
+    for a, left in arrived.parts.items():
+        for b, right in read.parts.items():
+            terms = tuple(product(x, y) for x in left.terms for y in right.terms)
+            parts[frozenset([(hash((a, b)), name)])] = Part(left.times * right.times, terms)
+    return merged(Value(shape, parts))
+
+
+def _attention(arrived: Value, ins: Sequence[Value], name: int) -> Back:
+    query, key, value = ins
+    mixed = _times(arrived, value, query.shape, name)
+    to_key, to_value = through(mixed, name + 1), through(arrived, name + 2)
+    for axis in query.shape:
+        if axis not in key.shape:
+            to_key = share(to_key, axis, key.shape)
+            to_value = share(to_value, axis, value.shape)
+    return Back((mixed, replace(to_key, shape=key.shape), replace(to_value, shape=value.shape)))
+
+
+def _combine(arrived: Value, ins: Sequence[Value], work: Mapping[str, Work], name: int) -> Back:
+    made, scores = ins
+    to_made = _times(arrived, scores, made.shape, name + 1)
+    to_scores = _times(arrived, made, scores.shape, name + 2)
+    for axis, where in work.items():
+        if where.pieces is not None:
+            to_made = tie(to_made, axis, made.shape)
+            to_scores = share(to_scores, axis, scores.shape)
+    for axis in made.shape:
+        if axis not in scores.shape and not (axis in work and work[axis].pieces is not None):
+            to_scores = share(to_scores, axis, scores.shape)  # adds up over its pieces of what experts make
+    return Back((to_made, to_scores))

@@ -1,0 +1,214 @@
+"""From a program with blocks to its plan, its facts, and what has to be proved of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from placelogic.layers.cases import Case, cases
+from placelogic.layers.deal import dealt
+from placelogic.layers.flows import flows, needs
+from placelogic.layers.heads import check_heads
+from placelogic.layers.operations import weights_of
+from placelogic.layers.overrides import overridden
+from placelogic.layers.places import same_dim
+from placelogic.layers.planning import AxisPlan, plan_axis
+from placelogic.layers.record import Gradient, Layer
+from placelogic.layers.walk import Walk
+from placelogic.layers.wants import stream
+from placelogic.problem import Problem, SpecError
+from placelogic.program.block import Block, Layers, Override
+from placelogic.program.facts import Layering
+from placelogic.program.ops import Origin
+from placelogic.program.plan import Boundary, Move, Plan, Work
+from placelogic.program.program import Cut, Program, Weights
+
+
+@dataclass(frozen=True, slots=True)
+class Nominal:
+    """The plan without overrides, and the walk through it: one layer of each block."""
+
+    plan: Plan
+    walk: Walk
+
+    @property
+    def layers(self) -> Mapping[str, Layer]:
+        return {layer.block.name: layer for layer in self.walk.layers}
+
+
+def complete(program: Program) -> Program:
+    """The program with what its blocks come to: `layering`, and the activations of weights that see only
+    pieces, as a person would place them. Raises SpecError."""
+    layers = program.layers
+    if layers is None:
+        return program
+    if not layers.blocks:
+        raise SpecError(*(_without_blocks(override) for override in layers.overrides))
+    _check_order(program)
+    if layers.overrides and len(program.work.losses) > 1:
+        raise SpecError(_several_losses(layers.overrides[0]))
+    found = nominal(program, layers)
+    check_heads(program, layers.blocks, found.plan)
+    plan, crossings = overridden(layers, found.plan)
+    every = cases(layers, plan, found.walk, found.layers)
+    deviating, plain = flows(program, every, found.walk)
+    weights = tuple(_placed(program, layers, group, found) for group in program.weights)
+    layering = Layering(plan, crossings, deviating, needs(every, layers.blocks), plain, dealt(program, plan))
+    return replace(program, weights=weights, layering=layering)
+
+
+def _without_blocks(override: Override) -> Problem:
+    """What arrives at weights, whole or in shares, is decided by the operations after them."""
+    return Problem(
+        "PL389",
+        f"whether this is right for `{override.tensor}` depends on operations that are not stated: what arrives there may be "
+        "whole on every device, or shares",
+        override.origin.span,
+        "write the operations of a layer in a block, and say it of one of its tensors; or say with `sync` and `scale` "
+        "what the gradients of the weights come to",
+    )
+
+
+def _several_losses(override: Override) -> Problem:
+    return Problem(
+        "PL388",
+        f"there are several losses, and it is not said which of them come back through `{override.tensor}`",
+        override.origin.span,
+        "state one loss, or leave this line out",
+    )
+
+
+def nominal(program: Program, layers: Layers) -> Nominal:
+    """Derive the plan. Raises SpecError."""
+    plans: list[tuple[AxisPlan, ...]] = []
+    for axis in program.mesh.axes:
+        plans.append(plan_axis(program, layers.blocks, axis, stream(program, layers.blocks, axis)))
+    plan = _joined(layers.blocks, plans)
+    first = layers.blocks[0]
+    split = frozenset(program.work.split_axes)
+    walk = Walk(plan, layers.blocks, program.mesh.axes, split)
+    walk.run(plan.shapes.get((first.name, first.input), {}))
+    return Nominal(plan, walk)
+
+
+def _joined(blocks: tuple[Block, ...], plans: list[tuple[AxisPlan, ...]]) -> Plan:
+    boundaries: list[Boundary] = []
+    shapes: dict[tuple[str, str], dict[str, str]] = {}
+    work: dict[tuple[str, int], dict[str, Work]] = {}
+    moves: dict[tuple[str, int], dict[str, tuple[Move, Move]]] = {}
+    for position, block in enumerate(blocks):
+        mine = [each[position] for each in plans]
+        # Pieces of one dimension over several axes are put together from the inside, and cut from the outside.
+        boundaries += [b for plan in reversed(mine) for b in plan.boundaries if b.forward.kind == "gather"]
+        boundaries += [b for plan in mine for b in plan.boundaries if b.forward.kind != "gather"]
+        for plan in mine:
+            for tensor, lay in plan.lay.items():
+                if lay is not None:
+                    shapes.setdefault((block.name, tensor), {})[plan.axis] = lay
+            for index, where in plan.work.items():
+                work.setdefault((block.name, index), {})[plan.axis] = where
+            for index, pair in plan.moves.items():
+                moves.setdefault((block.name, index), {})[plan.axis] = pair
+    return Plan(tuple(boundaries), shapes, work, moves)
+
+
+def _check_order(program: Program) -> None:
+    """Shards of one matrix over several axes nest in one order everywhere, that of the mesh."""
+    order = program.mesh.axes.index
+    for weights in program.weights:
+        cuts = [cut for cut in weights.params.cuts if cut.letter == "S" and cut.dim not in ("layer", "param", "flat")]
+        axes = [axis for cut in cuts for axis in cut.axes]
+        if axes != sorted(axes, key=order):
+            raise SpecError(
+                Problem(
+                    "PL386",
+                    f"`{weights.name}` is cut over {', '.join(axes)}, in another order than the mesh has them",
+                    cuts[0].origin.span,
+                    "with blocks, list axes in the order of the mesh",
+                )
+            )
+
+
+# --- activations ------------------------------------------------------------------------------
+
+
+def _placed(program: Program, layers: Layers, weights: Weights, found: Nominal) -> Weights:
+    """The weights with their activations placed as derived. Raises PL383 where they are stated otherwise,
+    PL385 where the operations of one group see different things."""
+    mine = [g for g in found.walk.gradients if weights_of(_op(layers, g)) == weights.name]
+    if not mine:
+        return weights
+    mine.sort(key=lambda g: (g.layer, g.index))
+    cuts = list(weights.activations.cuts)
+    for axis in program.mesh.axes:
+        if axis in program.work.split_axes or (weights.uses is not None and weights.uses.axis == axis):
+            continue
+        seen = {(g.block, g.index): _share(g, axis) for g in mine}
+        stated = weights.activations.cut(axis)
+        if stated is not None and stated.letter == "S":
+            for gradient in mine:
+                _check_stated(layers, weights, stated, gradient, axis, found)
+        first = mine[0]
+        other = next((g for g in mine if seen[g.block, g.index] != seen[first.block, first.index]), None)
+        if other is not None and not weights.frozen:
+            raise SpecError(_two_kinds(layers, weights, axis, first, other, seen[first.block, first.index]))
+        if seen[first.block, first.index] and stated is None:
+            dim = _dim(layers, first, axis, found)
+            cuts.append(Cut((axis,), "S", dim, Origin(_op(layers, first).origin.span, stated=False)))
+    if len(cuts) == len(weights.activations.cuts):
+        return weights
+    return replace(weights, activations=replace(weights.activations, cuts=tuple(cuts)))
+
+
+def _op(layers: Layers, gradient: Gradient):  # type: ignore[no-untyped-def]
+    return _block(layers, gradient).operations[gradient.index]
+
+
+def _block(layers: Layers, gradient: Gradient) -> Block:
+    return next(block for block in layers.blocks if block.name == gradient.block)
+
+
+def _share(gradient: Gradient, axis: str) -> bool:
+    return any(axis in term.share for part in gradient.value.parts.values() for term in part.terms)
+
+
+def _dim(layers: Layers, gradient: Gradient, axis: str, found: Nominal) -> str | None:
+    """The dimension whose pieces the operation sees."""
+    layer = found.layers[gradient.block]
+    read = layer.read[gradient.index, 0].shape.get(axis)
+    made = layer.bare[_op(layers, gradient).output].get(axis)
+    return read or made
+
+
+def _check_stated(layers: Layers, weights: Weights, stated: Cut, gradient: Gradient, axis: str, found: Nominal) -> None:
+    layer, op = found.layers[gradient.block], _op(layers, gradient)
+    read, made = layer.read[gradient.index, 0].shape.get(axis), layer.bare[op.output].get(axis)
+    dims = (*layer.block.tensors[op.input], *layer.block.tensors[op.output])
+    wanted = {same_dim(stated.dim, dims), stated.dim} if stated.dim is not None else {read, made}
+    if (read is None and made is None) or not wanted & {read, made}:
+        seen = f"pieces of {read or made}" if read or made else "the whole tensor"
+        line = stated.origin.span.line
+        raise SpecError(
+            Problem(
+                "PL383",
+                f"the activations of `{weights.name}` are stated as pieces{f' of {stated.dim}' if stated.dim else ''} over "
+                f"{axis} (line {line}), and this operation gets {seen} there",
+                op.origin.span,
+                "leave the statement out: with blocks it is derived; or change what makes its input",
+            )
+        )
+
+
+def _two_kinds(layers: Layers, weights: Weights, axis: str, first: Gradient, other: Gradient, share: bool) -> Problem:
+    one, two = _op(layers, first), _op(layers, other)
+    pieces, whole = (one, two) if share else (two, one)
+    return Problem(
+        "PL385",
+        f"along {axis} `{pieces.output}` sees only a piece of what `{weights.name}` works on, and `{whole.output}` "
+        f"(line {whole.origin.span.line}) all of it: their gradients need different reductions",
+        pieces.origin.span,
+        "give the weights of one of them a group of their own",
+    )
+
+
+__all__ = ["Case", "Nominal", "complete", "nominal"]

@@ -1,0 +1,275 @@
+"""What one operation leaves, given what it reads: the rules of the forward pass."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from placelogic.compat import assert_never
+from placelogic.layers.places import experts_dim
+from placelogic.layers.scale import scale_of
+from placelogic.layers.values import (
+    Disorder,
+    Key,
+    Misfit,
+    Part,
+    Shape,
+    Term,
+    Value,
+    added,
+    each,
+    fresh,
+    merged,
+    product,
+    share,
+    through,
+    without,
+)
+from placelogic.program import block as bl
+from placelogic.program.block import Block
+from placelogic.program.plan import Work
+
+
+def needs_right(op: bl.Operation) -> tuple[int, ...]:
+    """Which inputs must be what one device has, because the operation is not linear in them."""
+    match op:
+        case bl.Norm() | bl.Router() | bl.Embedding() | bl.CrossEntropy():
+            return (0,)
+        case bl.Elementwise(linear=linear):
+            return () if linear else (0,)
+        case bl.Attention():
+            return (0, 1)
+        case _:
+            return ()
+
+
+def forward(
+    block: Block,
+    index: int,
+    name: int,
+    ins: Sequence[Value],
+    work: Mapping[str, Work],
+    nominal: Sequence[Shape] | None,
+    router: Shape | None = None,
+) -> Value:
+    """The output before its boundaries. Raises Misfit where an input does not lie as the operation needs
+    it. `name`: of the operation in this layer, unlike all others. `nominal`: how the inputs lie where nothing is overridden; `router`: how the scores of a dispatch lie."""
+    op = block.operations[index]
+    value = ins[0]
+    match op:
+        case bl.Linear():
+            return _linear(block, op, name, value, work)
+        case bl.Bias():
+            return _bias(block, op, name, value, work)
+        case bl.Embedding():
+            return _embedding(op, name, value, work)
+        case bl.Norm(over=over):
+            _whole(value, over, "normalises over")
+            return fresh(value.shape, (name,))
+        case bl.Router(contracted=contracted):
+            _whole(value, contracted, "adds up over")
+            return fresh(value.shape, (name,))
+        case bl.Elementwise():
+            return through(value, name) if op.linear else fresh(value.shape, (name,))
+        case bl.Add():
+            _alike(ins)
+            return added(ins)
+        case bl.Multiply():
+            _alike(ins)
+            return multiplied(ins[0], ins[1], name)
+        case bl.Attention():
+            _attention(op, ins)
+            return _as(ins[0].shape, ins[2], name)
+        case bl.Dispatch():
+            return _dispatch(block, op, name, value, work, router)
+        case bl.Combine():
+            return _combine(block, op, name, ins, work)
+        case bl.CrossEntropy():
+            _vocabulary(op, value, nominal)
+            return fresh({a: dim for a, dim in value.shape.items() if dim != op.vocabulary}, (name,))
+        case bl.Collective():
+            raise AssertionError("a collective is a move")
+        case _:
+            assert_never(op)
+
+
+def _whole(value: Value, needed: tuple[str, ...], does: str) -> None:
+    for axis, dim in value.shape.items():
+        if dim in needed:
+            raise Misfit(axis, f"{does} {dim}, and gets pieces of it over {axis}")
+
+
+def _alike(ins: Sequence[Value]) -> None:
+    for other in ins[1:]:
+        for axis in (*ins[0].shape, *other.shape):
+            one, two = ins[0].shape.get(axis), other.shape.get(axis)
+            if one != two:
+                raise Misfit(axis, f"gets {_lies(one)} and {_lies(two)} over {axis}")
+
+
+def _lies(dim: str | None) -> str:
+    return "a whole tensor" if dim is None else f"pieces of {dim}"
+
+
+def _as(shape: Shape, value: Value, name: int) -> Value:
+    """Linear in `value`, the rest is right."""
+    return fresh(shape, (name,)) if value.right else replace(through(value, name), shape=dict(shape))
+
+
+def _linear(block: Block, op: bl.Linear, name: int, value: Value, work: Mapping[str, Work]) -> Value:
+    shape = dict(value.shape)
+    out = through(value, name)
+    experts = experts_dim(block, op)
+    for axis, dim in value.shape.items():
+        cut = work[axis].weights if axis in work else None
+        if cut is None and dim in op.contracted:
+            raise Misfit(axis, f"adds up over {dim}, and gets pieces of it over {axis}")
+    for axis, where in work.items():
+        cut, dim = where.weights, value.shape.get(axis)
+        if cut is None:
+            continue
+        if cut == experts and dim == cut:
+            _outermost(value, axis, work)
+        if cut == experts or cut in op.contracted:
+            if dim != cut:
+                raise Misfit(axis, f"multiplies by its part of {cut} over {axis}, and gets {_lies(dim)}")
+            if cut in op.contracted:
+                shape = without(shape, axis)
+                out = share(out, axis, shape)
+        elif dim is not None:
+            raise Misfit(axis, f"makes its part of {cut} over {axis}, and gets {_lies(dim)}")
+        else:
+            shape[axis] = cut
+            out = each(out, _cut_share(axis), shape)
+    return replace(out, shape=shape)
+
+
+def _outermost(value: Value, axis: str, work: Mapping[str, Work]) -> None:
+    """Pieces of whole weights are taken out of what shards of them leave, not the other way round."""
+    dim = value.shape[axis]
+    for other, cut in value.shape.items():
+        if other == axis:
+            return
+        if cut == dim and not (other in work and work[other].weights == dim):
+            raise Disorder(
+                axis,
+                f"its pieces of {dim} are cut over {other} first and then over {axis}, and weights over {axis} only",
+            )
+
+
+def _cut_share(axis: str):  # type: ignore[no-untyped-def]
+    def change(term: Term) -> Term:
+        if axis in term.share:
+            return replace(term, share=term.share - {axis}, lost=term.lost | {axis})
+        return term
+
+    return change
+
+
+def _bias(block: Block, op: bl.Bias, name: int, value: Value, work: Mapping[str, Work]) -> Value:
+    pieces = set()
+    for axis, where in work.items():
+        dim = value.shape.get(axis)
+        if where.weights is not None and dim is None:
+            pieces.add(axis)
+        elif where.weights is not None and dim == where.weights:
+            _outermost(value, axis, work)
+        elif where.weights is not None:
+            raise Misfit(axis, f"adds its part of {where.weights} over {axis}, and gets {_lies(dim)}")
+    term = Term(scale_of(op.scale), frozenset(pieces))
+    parts: dict[Key, Part] = {**value.parts, frozenset([(name,)]): Part(1, (term,))}
+    return merged(Value(value.shape, parts))
+
+
+def _embedding(op: bl.Embedding, name: int, value: Value, work: Mapping[str, Work]) -> Value:
+    out = fresh(value.shape, (name,))
+    for axis, where in work.items():
+        if where.weights is None:
+            continue
+        if axis in value.shape:
+            raise Misfit(axis, f"looks up its part of the table over {axis}, and gets other tokens than its neighbours")
+        if where.weights == op.vocabulary:
+            out = share(out, axis, out.shape)
+        else:
+            out = replace(out, shape={**out.shape, axis: where.weights})
+    return out
+
+
+def multiplied(one: Value, two: Value, name: int) -> Value:
+    """Place by place: linear in each of the two."""
+    if one.right and two.right:
+        return fresh(one.shape, (name,))
+    parts: dict[Key, Part] = {}
+    for a, left in one.parts.items():
+        for b, right in two.parts.items():
+            key: Key = frozenset([(hash((a, b)), name)])
+            terms = tuple(product(x, y) for x in left.terms for y in right.terms)
+            parts[key] = Part(left.times * right.times, terms)
+    return merged(Value(one.shape, parts))
+
+
+def _attention(op: bl.Attention, ins: Sequence[Value]) -> None:
+    query, key, value = (tensor.shape for tensor in ins)
+    for axis in dict.fromkeys((*query, *key, *value)):
+        q, k, v = query.get(axis), key.get(axis), value.get(axis)
+        if k != v:
+            raise Misfit(axis, f"gets keys as {_lies(k)} and values as {_lies(v)} over {axis}")
+        mixing = (op.sequence, op.heads, op.kv_heads)
+        by_heads = q == op.heads and k in (op.kv_heads, None)
+        by_place = q == op.sequence and k is None
+        apart = q == k and q not in mixing
+        if not (by_heads or by_place or apart):
+            if k == op.sequence:
+                raise Misfit(axis, f"takes a softmax over {k}, and gets keys and values of pieces of it over {axis}")
+            raise Misfit(axis, f"gets queries as {_lies(q)} and keys as {_lies(k)} over {axis}")
+
+
+def _dispatch(
+    block: Block, op: bl.Dispatch, name: int, value: Value, work: Mapping[str, Work], router: Shape | None
+) -> Value:
+    out = through(value, name)
+    for axis in dict.fromkeys((*value.shape, *(router or {}))):
+        if router is not None and value.shape.get(axis) != router.get(axis):
+            raise Misfit(
+                axis, f"gets {_lies(value.shape.get(axis))} and scores of {_lies(router.get(axis))} over {axis}"
+            )
+    for axis, where in work.items():
+        if where.pieces is not None:
+            if axis in value.shape:
+                raise Misfit(axis, f"needs the same tokens along {axis}, and gets {_lies(value.shape[axis])}")
+            out = each(out, _cut_share(axis), {**out.shape, axis: where.pieces})
+    return out
+
+
+def _combine(block: Block, op: bl.Combine, name: int, ins: Sequence[Value], work: Mapping[str, Work]) -> Value:
+    made, scores = ins
+    pieces = [axis for axis, where in work.items() if where.pieces is not None]
+    for axis in dict.fromkeys((*made.shape, *scores.shape, *pieces)):
+        m, s = made.shape.get(axis), scores.shape.get(axis)
+        if axis in pieces:
+            if m != work[axis].pieces or s is not None:
+                raise Misfit(axis, f"adds up its own experts over {axis}, and gets {_lies(m)} and scores of {_lies(s)}")
+        elif m != s and not (s is None and m in _rest(block, op)) or m == block.tensors[op.input][0]:
+            raise Misfit(axis, f"gets {_lies(m)} and scores of {_lies(s)} over {axis}")
+    shape = {axis: dim for axis, dim in made.shape.items() if axis not in pieces}
+    out = replace(multiplied(made, replace(scores, shape=made.shape), name), shape=shape)
+    for axis in pieces:
+        out = share(out, axis, shape)
+    return out
+
+
+def _rest(block: Block, op: bl.Combine) -> set[str]:
+    """The dimensions of what experts make that scores do not have."""
+    return set(block.tensors[op.input][1:]) - set(block.tensors[op.router])
+
+
+def _vocabulary(op: bl.CrossEntropy, value: Value, nominal: Sequence[Shape] | None) -> None:
+    for axis, dim in value.shape.items():
+        if dim == op.vocabulary and not op.parallel:
+            raise Misfit(axis, f"takes a softmax over {dim}, and gets pieces of it over {axis}")
+    for axis, dim in (nominal[0] if nominal else {}).items():
+        if dim == op.vocabulary and op.parallel and value.shape.get(axis) != dim:
+            raise Misfit(
+                axis,
+                f"adds up the pieces of {dim} of all devices along {axis}, and each has {_lies(value.shape.get(axis))}",
+            )

@@ -1,0 +1,152 @@
+"""What moves do to values and gradients."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+from placelogic.layers.scale import ONE, Scale, of_axis, scale_of
+from placelogic.layers.values import Disorder, Misfit, Shape, Term, Value, each, once, shared, tied, without
+from placelogic.program.plan import Move
+
+
+def after(shape: Shape, move: Move, axis: str) -> Shape:
+    """How a tensor lies after a move that it fits."""
+    match move.kind:
+        case "gather":
+            return without(shape, axis)
+        case "slice" | "scatter" | "scatter_mean" | "pad":
+            return {**shape, axis: move.dim or ""}
+        case "exchange":
+            return {**shape, axis: move.into or ""}
+        case _:
+            return shape
+
+
+def alone(value: Value, axis: str, move: Move | None = None) -> Value:
+    """What is left where the axis has one device, on which nothing can fail to fit: only factors."""
+
+    def change(term: Term) -> Term:
+        return replace(term, share=term.share - {axis}, tied=term.tied - {axis}, lost=term.lost - {axis})
+
+    plain = each(value, change, without(value.shape, axis))
+    return plain if move is None else _stated(plain, move)
+
+
+def moved_forward(value: Value, move: Move, axis: str) -> Value:
+    """A tensor after a move. Raises Misfit where its local arrays are no such thing."""
+    shape, dim = dict(value.shape), value.shape.get(axis)
+    count = of_axis(axis)
+    match move.kind:
+        case "none":
+            change = _same
+        case "zero":
+            change = _nothing
+        case "sum" | "mean" | "scatter" | "scatter_mean":
+            if dim is not None:
+                raise Misfit(axis, f"adds up different pieces of its {dim} over {axis}")
+            mean = move.kind in ("mean", "scatter_mean")
+            change = _summed(axis, count, mean)
+            if move.kind.startswith("scatter"):
+                shape[axis] = move.dim or ""
+        case "gather":
+            if dim != move.dim:
+                raise Misfit(axis, f"puts together pieces of {move.dim} over {axis}, and gets {_lies(dim)}")
+            if [a for a, cut in shape.items() if cut == dim][-1] != axis:
+                raise Disorder(
+                    axis, f"its pieces of {dim} over {axis} are put together while other axes still cut them"
+                )
+            del shape[axis]
+            change = _same
+        case "slice" | "pad":
+            if dim is not None:
+                raise Misfit(axis, f"cuts {move.dim} over {axis}, and gets {_lies(dim)}")
+            shape[axis] = move.dim or ""
+            change = _cut(axis)
+        case "exchange":
+            if dim != move.dim:
+                raise Misfit(axis, f"exchanges pieces of {move.dim} over {axis}, and gets {_lies(dim)}")
+            shape[axis] = move.into or ""
+            change = _same
+        case "root":
+            if dim is not None:
+                raise Misfit(axis, f"sends one piece of its {dim} to all of {axis}")
+
+            def change(term: Term) -> Term:
+                return replace(term, share=term.share - {axis}, lost=term.lost | (term.share & {axis}))
+
+        case _:
+            raise AssertionError(move.kind)
+    return _stated(each(value, change, shape), move)
+
+
+def moved_backward(value: Value, move: Move, axis: str, before: Shape) -> Value:
+    """A gradient after a move. `before`: the shape that the tensor has upstream, which the result has too."""
+    shape = dict(before)
+    dim = value.shape.get(axis)
+    if (
+        move.kind not in ("none", "zero")
+        and dim is not None
+        and move.kind in ("sum", "mean", "scatter", "scatter_mean", "slice", "root")
+    ):
+        return _stated(each(value, _lose(axis), shape), move)
+    match move.kind:
+        case "none":
+            change = _same if dim == before.get(axis) else _lose(axis)
+        case "zero":
+            change = _nothing
+        case "sum" | "mean" | "scatter" | "scatter_mean":
+            change = _summed(axis, of_axis(axis), move.kind in ("mean", "scatter_mean"))
+        case "slice":
+            change = tied(axis)
+        case "gather" | "exchange":
+            change = _same if dim == move.dim else _lose(axis)
+        case "pad":
+            change = shared(axis) if dim == move.dim else _lose(axis)
+        case "root":
+            change = _lose(axis)
+    return _stated(each(value, change, shape), move)
+
+
+def _stated(value: Value, move: Move) -> Value:
+    scale = scale_of(move.scale)
+    if scale.is_one and not move.origin.stated:
+        return value
+    origins = (move.origin,) if move.origin.stated else ()
+    return each(value, lambda t: replace(t, scale=t.scale * scale, through=once(t.through, origins)))
+
+
+def _lies(dim: str | None) -> str:
+    return "a whole tensor" if dim is None else f"pieces of {dim}"
+
+
+def _same(term: Term) -> Term:
+    return term
+
+
+def _nothing(term: Term) -> Term:
+    """Zeros, the same everywhere."""
+    return Term(Scale(Fraction(0)), through=term.through)
+
+
+def _summed(axis: str, count: Scale, mean: bool):  # type: ignore[no-untyped-def]
+    def change(term: Term) -> Term:
+        if axis in term.share:
+            divided = count.inverse() if mean else ONE
+            return replace(term, share=term.share - {axis}, scale=term.scale * divided)
+        return term if mean else replace(term, scale=term.scale * count, counted=term.counted | {axis})
+
+    return change
+
+
+def _cut(axis: str):  # type: ignore[no-untyped-def]
+    def change(term: Term) -> Term:
+        if axis in term.share:
+            return replace(term, share=term.share - {axis}, lost=term.lost | {axis})
+        return term
+
+    return change
+
+
+def _lose(axis: str):  # type: ignore[no-untyped-def]
+    return lambda term: replace(term, lost=term.lost | {axis})

@@ -1,0 +1,57 @@
+"""What an operation reads and multiplies by, whatever it is."""
+
+from __future__ import annotations
+
+from placelogic.compat import assert_never
+from placelogic.program import block as bl
+
+
+def inputs(op: bl.Operation) -> tuple[str, ...]:
+    """The tensors whose values and gradients pass through it, in order. What a dispatch reads of its router
+    only chooses: it has no gradient."""
+    match op:
+        case bl.Add(inputs=several) | bl.Multiply(inputs=several):
+            return tuple(several)
+        case bl.Attention():
+            return (op.query, op.key, op.value)
+        case bl.Combine():
+            return (op.input, op.router)
+        case (
+            bl.Linear()
+            | bl.Bias()
+            | bl.Embedding()
+            | bl.Norm()
+            | bl.Elementwise()
+            | bl.Router()
+            | bl.Dispatch()
+            | bl.CrossEntropy()
+            | bl.Collective()
+        ):
+            return (op.input,)
+        case _:
+            assert_never(op)
+
+
+def weights_of(op: bl.Operation) -> str | None:
+    match op:
+        case bl.Linear() | bl.Bias() | bl.Embedding() | bl.Norm() | bl.Router():
+            return op.weights
+        case _:
+            return None
+
+
+def name_of(op: bl.Operation) -> str:
+    """For people: what the operation is called in the language."""
+    return {
+        "Linear": "linear",
+        "Bias": "bias",
+        "Embedding": "embedding",
+        "Norm": "norm",
+        "Add": "add",
+        "Multiply": "multiply",
+        "Attention": "attention",
+        "Router": "router",
+        "Dispatch": "dispatch",
+        "Combine": "combine",
+        "CrossEntropy": "cross_entropy",
+    }.get(type(op).__name__, getattr(op, "function", None) or getattr(op, "kind", ""))

@@ -1,0 +1,287 @@
+"""The plan of one axis: what is cut where, and what crosses between devices at every tensor.
+
+Forward, a share is added up where it appears; a tensor is gathered, cut or exchanged for the readers that
+need it otherwise. Backward, each crossing is the transpose: what arrives as shares is added up at the
+tensor whose readers made shares of it, once for all of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from placelogic.compat import assert_never
+from placelogic.layers.crossing import SHARE, Lay, crossing, written
+from placelogic.layers.operations import inputs
+from placelogic.layers.places import ANY, experts_dim, split_dim, stated_dim, weights_dim
+from placelogic.layers.wants import wants
+from placelogic.problem import Problem, SpecError
+from placelogic.program import block as bl
+from placelogic.program.block import Block
+from placelogic.program.ops import Origin
+from placelogic.program.plan import Boundary, Move, Work
+from placelogic.program.program import Program
+
+Reader = tuple[int, int]
+
+
+@dataclass(slots=True)
+class AxisPlan:
+    """One block along one axis."""
+
+    program: Program
+    block: Block
+    axis: str
+    arrives: Lay
+    leaves: Lay
+    wanted: dict[str, str]
+    lay: dict[str, Lay] = field(default_factory=dict)
+    boundaries: list[Boundary] = field(default_factory=list)
+    work: dict[int, Work] = field(default_factory=dict)
+    moves: dict[int, tuple[Move, Move]] = field(default_factory=dict)
+    _read: dict[str, dict[tuple[Lay, bool], list[Reader]]] = field(default_factory=dict)
+    _origins: dict[str, Origin] = field(default_factory=dict)
+    _back: dict[str, str] = field(default_factory=dict)
+
+    def run(self, last: bool) -> None:
+        """Plan forward, then backward. `last`: nothing reads what the block leaves."""
+        self.lay[self.block.input] = self.arrives
+        self._origins[self.block.input] = Origin(self.block.span, stated=False)
+        for index, op in enumerate(self.block.operations):
+            self._origins[op.output] = Origin(op.origin.span, stated=False)
+            made = self._operation(index, op)
+            self.lay[op.output] = self._settled(op.output, made, last)
+        self._backward()
+
+    # --- forward ------------------------------------------------------------------------------
+
+    def _settled(self, tensor: str, made: Lay, last: bool) -> Lay:
+        """What a tensor is right after it is made: shares are added up, unless a person does that later."""
+        want = self.wanted.get(tensor)
+        target = made
+        if made == SHARE and want != SHARE:
+            target = want
+        target = self._back.get(tensor, target)
+        if tensor == self.block.result and not last:
+            target = self.leaves
+        if target != made:
+            origin = self._origins[tensor]
+            self._add(tensor, None, *crossing(made, target, False, origin))
+        return target
+
+    def _add(self, tensor: str, readers: tuple[Reader, ...] | None, forward: Move, backward: Move) -> None:
+        self.boundaries.append(Boundary(self.block.name, tensor, readers, self.axis, forward, backward))
+
+    def _take(self, index: int, slot: int, target: Lay, partial: bool = False) -> Lay:
+        """The reader gets its input as `target`; `partial`: its gradient comes back as shares."""
+        tensor = inputs(self.block.operations[index])[slot]
+        if target == SHARE:
+            target = self.lay[tensor]
+        self._read.setdefault(tensor, {}).setdefault((target, partial), []).append((index, slot))
+        return target
+
+    def _operation(self, index: int, op: bl.Operation) -> Lay:
+        come = [self.lay[tensor] for tensor in inputs(op)]
+        match op:
+            case bl.Linear():
+                return self._linear(index, op, come[0])
+            case bl.Bias():
+                return self._bias(index, op, come[0])
+            case bl.Embedding():
+                return self._embedding(index, op, come[0])
+            case bl.Norm(over=over):
+                self._refuse_cut(op)
+                return self._take(index, 0, self._kept(op, come[0], over))
+            case bl.Router(contracted=contracted):
+                self._refuse_cut(op)
+                return self._take(index, 0, self._kept(op, come[0], contracted))
+            case bl.Elementwise():
+                return self._take(index, 0, come[0])
+            case bl.Add() | bl.Multiply():
+                target = self._common(op.output, come)
+                for slot in range(len(come)):
+                    self._take(index, slot, SHARE if come[slot] == SHARE else target)
+                return SHARE if SHARE in come else target
+            case bl.Attention():
+                return self._attention(index, op, come)
+            case bl.Dispatch():
+                return self._dispatch(index, op, come[0])
+            case bl.Combine():
+                return self._combine(index, op, come)
+            case bl.CrossEntropy():
+                keep = come[0] != op.vocabulary or op.parallel
+                if come[0] == op.vocabulary and op.parallel:
+                    self.work[index] = Work(pieces=op.vocabulary)
+                self._take(index, 0, come[0] if keep else None)
+                return None if come[0] == op.vocabulary else come[0]
+            case bl.Collective():
+                return self._collective(index, op, come[0])
+            case _:
+                assert_never(op)
+
+    def _kept(self, op: bl.Operation, come: Lay, needed: tuple[str, ...]) -> Lay:
+        """The input of an operation that needs the whole of some dimensions and works on others as they come."""
+        if come is None:
+            return stated_dim(self.program, self.block, op, self.axis)
+        return None if come in needed else come
+
+    def _linear(self, index: int, op: bl.Linear, come: Lay) -> Lay:
+        cut = weights_dim(self.program, self.block, op, self.axis)
+        experts = experts_dim(self.block, op)
+        if cut == ANY:
+            cut = come if come in op.contracted else op.produced[0]
+        if cut is None:
+            return self._take(index, 0, self._kept(op, come, op.contracted))
+        self.work[index] = Work(weights=cut)
+        if cut == experts:
+            return self._take(index, 0, cut)
+        if cut in op.contracted:
+            self._take(index, 0, cut)
+            return SHARE
+        self._take(index, 0, None, partial=True)
+        return cut
+
+    def _bias(self, index: int, op: bl.Bias, come: Lay) -> Lay:
+        cut = weights_dim(self.program, self.block, op, self.axis)
+        if cut is None:
+            if come in op.over:
+                self.work[index] = Work(pieces=come)
+            return self._take(index, 0, come)
+        if cut == ANY:
+            cut = come if come in op.over else op.over[0]
+        if come == cut or (come is not None and come == experts_dim(self.block, op) == cut):
+            self.work[index] = Work(weights=cut)
+            return self._take(index, 0, come)
+        if come == SHARE:
+            self.work[index] = Work(weights=cut)  # its pieces, with zeros for the rest, are shares too
+            return self._take(index, 0, SHARE)
+        raise SpecError(
+            Problem(
+                "PL382",
+                f"`{op.weights}` is cut over {self.axis}, and is added to a tensor that is not",
+                op.origin.span,
+                f"keep `{op.weights}` whole over {self.axis}, or in a group of its own",
+            )
+        )
+
+    def _embedding(self, index: int, op: bl.Embedding, come: Lay) -> Lay:
+        cut = weights_dim(self.program, self.block, op, self.axis)
+        if cut == ANY:
+            cut = op.vocabulary
+        if cut is None:
+            return self._take(index, 0, come)
+        self.work[index] = Work(weights=cut)
+        self._take(index, 0, None)
+        return SHARE if cut == op.vocabulary else cut
+
+    def _refuse_cut(self, op: bl.Norm | bl.Router) -> None:
+        if weights_dim(self.program, self.block, op, self.axis) is not None:
+            raise SpecError(
+                Problem(
+                    "PL382",
+                    f"`{op.weights}` is cut over {self.axis}, and this operation needs all of it",
+                    op.origin.span,
+                    f"keep `{op.weights}` whole over {self.axis}: `params replicated`, or `gathered`",
+                )
+            )
+
+    def _common(self, output: str, come: list[Lay]) -> Lay:
+        """How two tensors meet: as the result is wanted, or as one of them is cut already."""
+        want = self.wanted.get(output)
+        cut = list(dict.fromkeys(lay for lay in come if lay not in (None, SHARE)))
+        if SHARE in come:
+            return None
+        if want is not None and want != SHARE:
+            return want
+        return cut[0] if len(cut) == 1 else None
+
+    def _attention(self, index: int, op: bl.Attention, come: list[Lay]) -> Lay:
+        query, key, value = come
+        same = {op.heads: op.kv_heads}
+        mixing = {op.sequence, *self.block.tensors[op.key][-1:]}
+        if query in same and key == value == same[query]:
+            targets = [query, key, value]
+        elif key == value and key is not None and query == key and key not in (*mixing, op.kv_heads):
+            targets = [query, key, value]  # the batch
+        else:
+            # Whole keys and values; queries by heads or by their places in the sequence.
+            targets = [query if query in (op.heads, op.sequence) else None, None, None]
+        if query == key == value == op.sequence and self._trades():
+            # Pieces of the sequence for heads, and back right after.
+            targets = [op.heads, op.kv_heads, op.kv_heads]
+            self._back[op.output] = op.sequence
+        part = targets[0] is not None and targets[1] is None
+        for slot, target in enumerate(targets):
+            self._take(index, slot, target, partial=part and slot > 0)
+        return targets[0]
+
+    def _trades(self) -> bool:
+        layers = self.program.layers
+        return layers is not None and any(e.axis == self.axis and e.by == "all_to_all" for e in layers.attention)
+
+    def _dispatch(self, index: int, op: bl.Dispatch, come: Lay) -> Lay:
+        experts = self.block.tensors[op.output][0]
+        if come is None and self.wanted.get(op.output) == experts:
+            self.work[index] = Work(pieces=experts)
+            self._take(index, 0, None, partial=True)
+            return experts
+        return self._take(index, 0, self.lay[op.router])  # tokens go where their scores are
+
+    def _combine(self, index: int, op: bl.Combine, come: list[Lay]) -> Lay:
+        experts = self.block.tensors[op.input][0]
+        made, scores = come
+        if made == experts and scores is None:
+            self.work[index] = Work(pieces=experts)
+            self._take(index, 0, made)
+            self._take(index, 1, None, partial=True)
+            return SHARE
+        tokens = self.block.tensors[op.router]
+        rest = made is not None and made != experts and made not in tokens
+        if rest and scores is None:
+            self._take(index, 0, made)
+            self._take(index, 1, None, partial=True)
+            return made
+        if made in tokens and scores is None:
+            scores = made
+        made = scores
+        self._take(index, 0, made)
+        self._take(index, 1, scores)
+        return made
+
+    def _collective(self, index: int, op: bl.Collective, come: Lay) -> Lay:
+        self._take(index, 0, come)
+        if self.axis not in op.axes:
+            return come
+        self.moves[index], lay = written(op)
+        return lay
+
+    # --- backward -----------------------------------------------------------------------------
+
+    def _backward(self) -> None:
+        made = {op.output: (index, op) for index, op in enumerate(self.block.operations)}
+        for tensor, groups in self._read.items():
+            index, op = made.get(tensor, (-1, None))
+            gathered = isinstance(op, bl.Collective) and op.kind == "gather" and self.axis in op.axes
+            if gathered and all(part and lay is None for lay, part in groups):
+                # One reduce-scatter, instead of adding up first and cutting afterwards.
+                forward, _ = self.moves[index]
+                self.moves[index] = (forward, Move("scatter", op.origin, forward.dim))  # type: ignore[union-attr]
+                continue
+            for (target, part), readers in groups.items():
+                if target != self.lay[tensor] or part:
+                    moves = crossing(self.lay[tensor], target, part, self._origins[tensor])
+                    self._add(tensor, tuple(readers), *moves)
+
+
+def plan_axis(
+    program: Program, blocks: tuple[Block, ...], axis: str, arriving: tuple[Lay, ...]
+) -> tuple[AxisPlan, ...]:
+    """The plan of every block along one axis. `arriving`: how each block's input is cut."""
+    found = []
+    for position, block in enumerate(blocks):
+        last = position == len(blocks) - 1
+        leaves = arriving[position + 1] if not last else (arriving[position] if block.repeat is not None else None)
+        wanted = wants(program, block, axis, leaves if split_dim(program, axis, block) is None else None)
+        plan = AxisPlan(program, block, axis, arriving[position], leaves, wanted)
+        plan.run(last and block.repeat is None)
+        found.append(plan)
+    return tuple(found)

@@ -1,0 +1,209 @@
+"""What the backward pass of each operation needs, and so what is kept from the forward pass.
+
+Tensors are kept as they lie right after they are made; what a reader had gathered is gathered again. Inside
+a region that is recomputed only what enters it is kept; the rest exists while the region runs again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from placelogic.layers.operations import inputs, name_of, weights_of
+from placelogic.problem import Problem, SpecError
+from placelogic.program import block as bl
+from placelogic.program.block import Block, Dims, Layers, Region
+from placelogic.program.expr import Binary, Expr
+from placelogic.program.ops import Origin
+from placelogic.program.plan import Plan
+from placelogic.program.program import Program
+
+Width = Literal["compute", "mask", "softmax", "statistics"]
+"""Bytes of an element: as activations are computed; one for what dropout kept; 4 for the probabilities of the
+loss, and for row statistics (two numbers a row of a norm, one of fused attention)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """One array, per layer of the block and micro-batch: a tensor (`of`), or what is kept beside it. `cut`: axis -> the dimension that it divides. `share`: of tokens that are sent to experts, the part of
+    experts that each visits. `region`: it exists only while this region of the block is recomputed."""
+
+    block: str
+    of: str
+    what: str
+    operation: str
+    dims: Dims
+    cut: Mapping[str, str]
+    width: Width
+    share: Expr | None
+    region: int | None
+    origin: Origin
+
+
+def saved(program: Program, plan: Plan) -> tuple[Saved, ...]:
+    """Everything that is kept, and what regions make again. Raises SpecError (PL387)."""
+    layers = program.layers
+    if layers is None:
+        return ()
+    found: list[Saved] = []
+    for block in layers.blocks:
+        shares = routed(layers, block)
+        for one in _block(program, plan, with_regions(program, block)):
+            tensor = one.of
+            found.append(replace(one, share=shares.get(tensor)))
+    return tuple(found)
+
+
+def with_regions(program: Program, block: Block) -> Block:
+    """The block, one region where its activations are placed `materialized`. Raises SpecError (PL387)."""
+    origin = _alike(program, block, "recomputed")
+    if origin is None:
+        return block
+    if block.regions:
+        message = f"the activations of block `{block.name}` are materialized, and it has checkpoints of its own"
+        raise SpecError(Problem("PL387", message, origin.span, "leave one of the two out"))
+    return replace(block, regions=(Region(0, len(block.operations) - 1, origin),))
+
+
+def hosted(program: Program, block: Block) -> bool:
+    """Whether what a block keeps lies on the host. Raises SpecError (PL387)."""
+    return _alike(program, block, "on the host") is not None
+
+
+def _alike(program: Program, block: Block, what: Literal["recomputed", "on the host"]) -> Origin | None:
+    """Where it is said of the activations of a block: of those of all its weights, or of none."""
+    names = dict.fromkeys(name for op in block.operations if (name := weights_of(op)) is not None)
+    layouts = {name: program.group(name).activations for name in names}
+    said = {name: a.materialized if what == "recomputed" else a.host for name, a in layouts.items()}
+    origin = next((origin for origin in said.values() if origin is not None), None)
+    other = next((name for name, one in said.items() if one is None), None)
+    if origin is not None and other is not None:
+        name = next(name for name, one in said.items() if one is not None)
+        message = f"the activations of `{name}` are {what} in block `{block.name}`, and those of `{other}` are not"
+        hint = "say it of all weights of the block"
+        if what == "recomputed":
+            hint += f", or which operations run again: `checkpoint {block.operations[0].output} of {block.name}`"
+        raise SpecError(Problem("PL387", message, origin.span, hint))
+    return origin
+
+
+def region_of(block: Block, index: int) -> int | None:
+    """The region of the block that an operation belongs to."""
+    return next((n for n, region in enumerate(block.regions) if region.first <= index <= region.last), None)
+
+
+# --- one block --------------------------------------------------------------------------------
+
+
+def _block(program: Program, plan: Plan, block: Block) -> Iterator[Saved]:
+    made = {op.output: index for index, op in enumerate(block.operations)}
+    kept: dict[str, bl.Operation] = {}
+    again: dict[str, tuple[bl.Operation, int]] = {}
+    for index, op in enumerate(block.operations):
+        region = region_of(block, index)
+        if region is None:
+            for tensor in needed(program, op):
+                kept.setdefault(tensor, op)
+            continue
+        for tensor in inputs(op):
+            if tensor not in made or region_of(block, made[tensor]) != region:
+                kept.setdefault(tensor, op)
+        for tensor in needed(program, op):
+            again.setdefault(tensor, (op, region))
+    for tensor, op in kept.items():
+        yield _tensor(plan, block, tensor, op, None)
+    for tensor, (op, region) in again.items():
+        if tensor not in kept:
+            yield _tensor(plan, block, tensor, op, region)
+    for index, op in enumerate(block.operations):
+        yield from _beside(plan, block, index, op, region_of(block, index))
+
+
+def needed(program: Program, op: bl.Operation) -> tuple[str, ...]:
+    """The tensors that the backward pass of an operation reads. Token ids are the batch itself, and frozen
+    weights need no input: their gradient is not wanted."""
+    match op:
+        case bl.Linear():
+            return () if program.group(op.weights).frozen else (op.input,)
+        case bl.Norm():
+            return (op.input,)
+        case bl.Router():
+            return (op.output,) if program.group(op.weights).frozen else (op.input, op.output)
+        case bl.Elementwise(saves="input"):
+            return (op.input,)
+        case bl.Elementwise(saves="output"):
+            return (op.output,)
+        case bl.Multiply():
+            return op.inputs
+        case bl.Attention():
+            return (op.query, op.key, op.value, *((op.output,) if op.fused else ()))
+        case bl.Combine():
+            return (op.input, op.router)
+        case _:
+            return ()
+
+
+def _tensor(plan: Plan, block: Block, tensor: str, op: bl.Operation, region: int | None) -> Saved:
+    dims = block.tensors[tensor]
+    cut = {axis: dim for axis, dim in plan.shapes.get((block.name, tensor), {}).items() if dim in dims}
+    return Saved(block.name, tensor, tensor, name_of(op), dims, cut, "compute", None, region, op.origin)
+
+
+def _beside(plan: Plan, block: Block, index: int, op: bl.Operation, region: int | None) -> Iterator[Saved]:
+    """What an operation keeps that is no tensor of the block."""
+
+    def one(what: str, dims: Dims, width: Width) -> Saved:
+        lay = lay_at(plan, block, (index, 0))
+        cut = {axis: dim for axis, dim in lay.items() if dim in dims}
+        return Saved(block.name, op.output, what, name_of(op), dims, cut, width, None, region, op.origin)
+
+    match op:
+        case bl.Elementwise(saves="mask"):
+            yield one("mask", block.tensors[op.output], "mask")
+        case bl.Attention():
+            rows = block.tensors[op.query][:-1]
+            if op.fused:
+                yield one("row sums", rows, "statistics")
+                return
+            matrix = (*rows, op.sequence)
+            yield one("probabilities", matrix, "compute")
+            if op.dropout:
+                yield one("mask", matrix, "mask")
+                yield one("kept probabilities", matrix, "compute")
+        case bl.Norm():
+            dims = tuple(dim for dim in block.tensors[op.input] if dim not in op.over)
+            yield one("row statistics", dims, "statistics")
+        case bl.CrossEntropy():
+            yield one("probabilities", block.tensors[op.input], "softmax")
+
+
+def lay_at(plan: Plan, block: Block, reader: tuple[int, int]) -> dict[str, str]:
+    """axis -> dimension: how an operation gets one of its inputs."""
+    tensor = inputs(block.operations[reader[0]])[reader[1]]
+    lay = dict(plan.shapes.get((block.name, tensor), {}))
+    for boundary in plan.at(block.name, tensor, reader):
+        move = boundary.forward
+        if move.kind == "gather":
+            lay.pop(boundary.axis, None)
+        elif move.kind in ("slice", "scatter", "scatter_mean") and move.dim is not None:
+            lay[boundary.axis] = move.dim
+        elif move.kind == "exchange" and move.into is not None:
+            lay[boundary.axis] = move.into
+    return lay
+
+
+def routed(layers: Layers, block: Block) -> dict[str, Expr]:
+    """For every tensor that lies with experts, the part of it that there is: each token visits `top` of them,
+    and the experts are visited evenly."""
+    tops: dict[str, bl.Router] = {}
+    found: dict[str, Expr] = {}
+    for op in block.operations:
+        if isinstance(op, bl.Router):
+            tops[op.output] = op
+        elif isinstance(op, bl.Dispatch):
+            router = tops[op.router]
+            found[op.output] = Binary("/", router.top, layers.sizes[router.experts])
+        elif not isinstance(op, bl.Combine) and inputs(op)[0] in found:
+            found[op.output] = found[inputs(op)[0]]
+    return found

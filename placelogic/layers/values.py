@@ -1,0 +1,184 @@
+"""Values of tensors and of gradients, relative to one device, and what moves do to them.
+
+A value is a sum of independent parts, each with the number of times that one device has it. On the mesh a
+part is a sum of terms: a factor, and per axis whether devices hold it whole or as shares. The shape says
+per axis on which dimension the local arrays are cut; what is cut has no shares along that axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from placelogic.layers.scale import ONE, Scale
+from placelogic.program.ops import Origin
+
+Shape = Mapping[str, str]
+"""axis -> the dimension cut along it; axes not in it are whole."""
+Key = frozenset[tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """`share`: axes along which devices hold addable shares. `tied`: axes along which each device has, of its
+    own piece, its own share only, the others are lost. `lost`: axes along which this is no value any more.
+    `through`: what a person stated on the way. `counted`: axes along which copies were added up."""
+
+    scale: Scale = ONE
+    share: frozenset[str] = frozenset()
+    tied: frozenset[str] = frozenset()
+    lost: frozenset[str] = frozenset()
+    counted: frozenset[str] = frozenset()
+    through: tuple[Origin, ...] = ()
+
+    @property
+    def same(self) -> tuple[Scale, frozenset[str], frozenset[str], frozenset[str]]:
+        """What decides what it is worth."""
+        return self.scale, self.share, self.tied, self.lost
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """`times`: how often one device has it."""
+
+    times: int = 1
+    terms: tuple[Term, ...] = (Term(),)
+
+    @property
+    def right(self) -> bool:
+        """Whole everywhere, and once, whatever the sizes are."""
+        return all(term.same == Term().same for term in self.terms) and len(self.terms) == self.times
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    shape: Shape = field(default_factory=dict)
+    parts: Mapping[Key, Part] = field(default_factory=dict)
+
+    @property
+    def right(self) -> bool:
+        return all(part.right for part in self.parts.values())
+
+
+def fresh(shape: Shape, name: tuple[int, ...] = ()) -> Value:
+    return Value(dict(shape), {frozenset([name]): Part()})
+
+
+def signature(value: Value) -> frozenset[object]:
+    """Equal for values that are worth the same, whatever they are made of."""
+    return frozenset(
+        (part.times, tuple(sorted(map(repr, (term.same for term in part.terms))))) for part in value.parts.values()
+    )
+
+
+def added(values: Iterable[Value]) -> Value:
+    """The sum of values of one shape: equal parts meet."""
+    values = list(values)
+    parts: dict[Key, Part] = {}
+    for value in values:
+        for key, part in value.parts.items():
+            known = parts.get(key)
+            parts[key] = part if known is None else Part(known.times + part.times, (*known.terms, *part.terms))
+    return merged(Value(values[0].shape, parts))
+
+
+def merged(value: Value) -> Value:
+    """Parts that are worth the same become one: right or wrong together."""
+    groups: dict[object, list[Key]] = {}
+    reduced = dict(_once_each(key, part) for key, part in value.parts.items())
+    for key, part in reduced.items():
+        groups.setdefault((part.times, frozenset_of(part.terms)), []).append(key)
+    parts = {}
+    for keys in groups.values():
+        first = reduced[keys[0]]
+        parts[keys[0] if len(keys) == 1 else frozenset().union(*keys)] = first
+    return Value(value.shape, parts)
+
+
+def _once_each(key: Key, part: Part) -> tuple[Key, Part]:
+    """What is there n times, alike, where one device has it n times, is as right as one of it. It is called
+    otherwise from here on: added to what it is made of, it would count n times."""
+    if 1 < part.times == len(part.terms) and len({term.same for term in part.terms}) == 1:
+        return frozenset([(hash(key), part.times, -1)]), Part(1, part.terms[:1])
+    return key, part
+
+
+def frozenset_of(terms: Iterable[Term]) -> tuple[object, ...]:
+    return tuple(sorted((repr(term.same), repr(term.through)) for term in terms))
+
+
+def through(value: Value, name: int) -> Value:
+    """After a function that is linear in this value: other parts than before, worth the same."""
+    parts = {frozenset((*path, name) for path in key): part for key, part in value.parts.items()}
+    return merged(Value(value.shape, {_short(key): part for key, part in parts.items()}))
+
+
+def _short(key: Key) -> Key:
+    """Long paths are called by a number of their own."""
+    return key if sum(map(len, key)) < 24 else frozenset([(hash(key),)])
+
+
+def each(value: Value, change, shape: Shape | None = None) -> Value:  # type: ignore[no-untyped-def]
+    """Every term changed."""
+    parts = {key: Part(part.times, tuple(map(change, part.terms))) for key, part in value.parts.items()}
+    return merged(Value(value.shape if shape is None else shape, parts))
+
+
+def without(shape: Shape, *axes: str) -> dict[str, str]:
+    return {axis: dim for axis, dim in shape.items() if axis not in axes}
+
+
+class Misfit(Exception):
+    """A move or an operation gets something other than it can work with along `axis`."""
+
+    def __init__(self, axis: str, reason: str) -> None:
+        super().__init__(reason)
+        self.axis = axis
+        self.reason = reason
+
+
+class Disorder(Misfit):
+    """It depends on two axes: pieces that both cut, in an order that is not followed."""
+
+
+def tied(axis: str):  # type: ignore[no-untyped-def]
+    """Cut without adding up: of a share, each device keeps its own piece of its own share."""
+
+    def change(term: Term) -> Term:
+        if axis in term.share:
+            return replace(term, share=term.share - {axis}, tied=term.tied | {axis})
+        return term
+
+    return change
+
+
+def shared(axis: str):  # type: ignore[no-untyped-def]
+    """Each device has its own part only."""
+    return lambda term: replace(term, share=term.share | {axis})
+
+
+def share(value: Value, axis: str, shape: Shape) -> Value:
+    """What arrived is, from here on, each device's own share along the axis."""
+    return each(value, shared(axis), shape)
+
+
+def tie(value: Value, axis: str, shape: Shape) -> Value:
+    return each(value, tied(axis), shape)
+
+
+def product(term: Term, other: Term) -> Term:
+    """A gradient that arrives (`term`) times a value: shares of one of the two are shares of the product,
+    shares of both are not."""
+    clash = (term.share & other.share) | other.lost
+    return Term(
+        term.scale * other.scale,
+        term.share | other.share,
+        term.tied | other.tied,
+        term.lost | other.lost | clash,
+        term.counted | other.counted,
+        once(other.through, term.through),
+    )
+
+
+def once(through: tuple[Origin, ...], more: tuple[Origin, ...]) -> tuple[Origin, ...]:
+    return tuple(dict.fromkeys((*through, *more)))

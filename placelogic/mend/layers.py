@@ -1,0 +1,47 @@
+"""What a person would try where a fault lies in the operations of a layer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace as changed
+
+from placelogic.mend.edits import Edit, delete, replace
+from placelogic.report.diagnostic import Finding
+from placelogic.source import Span
+from placelogic.syntax import ast
+from placelogic.syntax.unparse import statement_text
+from placelogic.syntax.unparse_block import line_text, operator_text
+
+
+def candidates(source: str, node: object, body: Sequence[ast.Statement], finding: Finding) -> Iterator[Edit]:
+    """In the order in which they are tried."""
+    match node:
+        case ast.OverrideStmt(by=by):
+            for other in ("sum", "none", "slice", "mean", "gather"):
+                if other != by:
+                    yield replace(node.span, statement_text(changed(node, by=other, scale=None)))
+            if node.scale is not None:
+                yield replace(node.span, statement_text(changed(node, scale=None)))
+            yield delete(source, node.span)
+        case ast.CollectiveOp(op="sum") if finding.code == "FW04":
+            yield from _bias_after(node, body)
+            yield replace(node.span, operator_text(changed(node, op="mean")))
+        case ast.CrossEntropyOp(parallel=False) if finding.code == "FW05":
+            yield replace(node.span, operator_text(changed(node, parallel=True)))
+
+
+def _bias_after(node: ast.CollectiveOp, body: Sequence[ast.Statement]) -> Iterator[Edit]:
+    """`b = bias p ...`, `r = reduce b ...` turned round: the sum first, under the name of the other."""
+    for block in (statement for statement in body if isinstance(statement, ast.BlockStmt)):
+        lines = [line for line in block.lines if isinstance(line, ast.OperationLine)]
+        for first, second in zip(lines, lines[1:]):
+            bias = first.operator
+            if second.operator is not node or not isinstance(bias, ast.BiasOp) or node.input != first.output:
+                continue
+            summed = changed(first, operator=changed(node, input=bias.input))
+            added = changed(second, operator=changed(bias, input=first.output))
+            span = Span(
+                first.span.path, first.span.line, first.span.column, second.span.end_line, second.span.end_column
+            )
+            pad = " " * (first.span.column - 1)
+            yield replace(span, f"{line_text(summed)}\n{pad}{line_text(added)}")

@@ -1,0 +1,196 @@
+"""What is told of a fault in the layers' operations: FW03 to FW05 forward, FW06 backward."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from placelogic.program.facts import Crossing, Need, Path
+from placelogic.program.ops import Origin
+from placelogic.program.program import Program
+from placelogic.prove.factor import named_factor
+from placelogic.prove.layers import term_of
+from placelogic.prove.obligations import Obligation
+from placelogic.prove.sizes import Sizes
+from placelogic.prove.table import Table, fault_of, rows_of, tabulate, tabulated
+from placelogic.prove.values import Term
+from placelogic.report.diagnostic import DeviceRow
+from placelogic.source import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    code: str
+    axes: tuple[str, ...]
+    message: str
+    label: str
+    help: str
+    fault: Literal["wrong", "scale", "nonuniform"]
+    rows: tuple[DeviceRow, ...]
+    span: Span
+
+
+def told_of_need(program: Program, sizes: Sizes, one: Obligation, env: Mapping[str, int]) -> Told:
+    """The finding for a condition of the forward pass that does not hold at these sizes."""
+    need = one.need
+    assert need is not None
+    if need.axis is not None:
+        return _misfit(program, need, need.axis)
+    axes = program.mesh.axes
+    tables: list[tuple[tuple[Term, ...], Table]] = []
+    for times, paths in need.parts:
+        terms = tuple(term_of(axes, path, sizes) for path in paths)
+        table = tabulated(axes, sizes.size, sizes, terms, env)
+        if any(factor != times for items in table.factors.values() for factor in items.values()):
+            tables.append((terms, table))
+    # Shares are told before factors: they are further from right.
+    terms, table = next((pair for pair in tables if pair[1].axes), tables[0])
+    span = _stated(program, [path for _, paths in need.parts for path in paths], need.origin)
+    return _shares(need, table, span) if table.axes else _factor(need, terms, table, sizes, span)
+
+
+def _shares(need: Need, table: Table, span: Span) -> Told:
+    axes = ", ".join(table.axes)
+    reads = f"`{need.operation}` is not linear, and reads" if need.nonlinear else f"block `{need.block}` ends with"
+    return Told(
+        "FW03",
+        table.axes,
+        f"{reads} `{need.tensor}` in shares: along {axes} each device has only a part of every number",
+        f"`{need.tensor}` is not summed over {axes} here",
+        f"sum `{need.tensor}` over {axes} before it is used",
+        "nonuniform",
+        rows_of(table, need.tensor),
+        span,
+    )
+
+
+def _factor(need: Need, terms: tuple[Term, ...], table: Table, sizes: Sizes, span: Span) -> Told:
+    factor = next((f for items in table.factors.values() for f in items.values()), Fraction(0))
+    counted = tuple(dict.fromkeys(axis for term in terms for axis in term.counted))
+    name = named_factor(terms, sizes) or str(factor)
+    axes = ", ".join(counted)
+    if counted:
+        message = f"a part of `{need.tensor}` is counted {name} times: along {axes} copies of it are added to shares, and summed with them"
+        help_ = f"add it after the sum over {axes}, or on one device, or divided by {axes}"
+    else:
+        message = f"a part of `{need.tensor}` is multiplied by {name} on the way here"
+        help_ = "drop or change the factor that is wrong"
+    return Told(
+        "FW04",
+        counted,
+        message,
+        f"`{need.tensor}` is not what one device has",
+        help_,
+        "wrong",
+        rows_of(table, "part"),
+        span,
+    )
+
+
+def _misfit(program: Program, need: Need, axis: str) -> Told:
+    layering = program.layering
+    crossings = layering.crossings if layering is not None else ()
+    forward = next(
+        (
+            c
+            for c in crossings
+            if (c.tensor, c.axis, c.block, c.direction) == (need.tensor, axis, need.block, "forward")
+        ),
+        None,
+    )
+    return Told(
+        "FW05",
+        (axis,),
+        f"{need.operation if need.operation.startswith('the ') else f'`{need.operation}`'} {need.reason}",
+        f"`{need.tensor}` does not lie along {axis} as it has to",
+        f"leave this line out: then `{need.tensor}` is brought together as it has to be"
+        if forward is not None
+        else f"gather `{need.tensor}` over {axis} before, or cut it on another dimension",
+        "wrong",
+        (),
+        forward.origin.span if forward is not None else need.origin.span,
+    )
+
+
+def _stated(program: Program, paths: Iterable[Path], origin: Origin) -> Span:
+    """The statement that the values went through last; else the operation that reads them."""
+    through = [place for path in paths for place in path.through]
+    if through:
+        return through[-1].span
+    layering = program.layering
+    crossings = layering.crossings if layering is not None else ()
+    forward = [crossing for crossing in crossings if crossing.direction == "forward"]
+    return forward[0].origin.span if len(forward) == 1 else origin.span
+
+
+# --- backward ---------------------------------------------------------------------------------
+
+
+def told_of_flow(program: Program, sizes: Sizes, one: Obligation, env: Mapping[str, int]) -> Told | None:
+    """FW06 for a gradient that is wrong because of a boundary; None where the step alone is wrong, or where
+    no boundary was stated."""
+    assert one.through is not None and one.values is not None and one.weights is not None
+    weights = program.group(one.weights)
+    usual = one.through.usual.get(one.values.term, ())
+    if any(f != 1 for items in tabulate(program, weights, sizes, usual, env).factors.values() for f in items.values()):
+        return None
+    crossing = _crossing(program, one)
+    if crossing is None:
+        return None
+    table = tabulate(program, weights, sizes, one.values.terms, env)
+    return Told(
+        "FW06",
+        (crossing.axis,),
+        f"{_wrong(one, crossing, table, sizes)}{_wanted(crossing)}",
+        f"forward, {crossing.done}",
+        f"say `by {crossing.usual}`, the transpose of what happens forward, or leave this line out: that is derived"
+        if crossing.usual is not None
+        else "leave this line out: then its transpose is derived",
+        fault_of(table),
+        rows_of(table),
+        crossing.origin.span,
+    )
+
+
+def _wanted(crossing: Crossing) -> str:
+    """What would be the transpose, in words."""
+    axis = crossing.axis
+    wanted = {
+        "none": f"what arrives is whole on every device along {axis}, and nothing has to be added up",
+        "sum": f"what arrives are shares, to be added up over {axis}",
+        "slice": f"what arrives is whole on every device along {axis}, and each keeps its piece",
+        "gather": f"what arrives are pieces, to be put together over {axis}",
+    }.get(crossing.usual or "")
+    return f": {wanted}" if wanted is not None and crossing.direction == "backward" else ""
+
+
+def _crossing(program: Program, one: Obligation) -> Crossing | None:
+    """The override that the gradient came through: a backward one, where there are several."""
+    assert one.through is not None and program.layering is not None
+    flow = one.through.flow
+    beyond = [path for _, paths in flow.beyond or () for path in paths]
+    through = [origin for path in (*flow.paths, *beyond) for origin in path.through]
+    met = [crossing for crossing in program.layering.crossings if crossing.origin in through]
+    met.sort(key=lambda crossing: (not crossing.changes, crossing.direction != "backward"))
+    return met[0] if met else None
+
+
+def _wrong(one: Obligation, crossing: Crossing, table: Table, sizes: Sizes) -> str:
+    assert one.values is not None
+    what = f"the gradient that reaches `{one.weights}` through `{crossing.tensor}`"
+    terms, axis = one.values.terms, crossing.axis
+    factors = {f for items in table.factors.values() for f in items.values()}
+    if None in factors:
+        return f"of {what}, each device keeps only its own piece of its own share along {axis}"
+    if factors == {Fraction(0)}:
+        return f"nothing is left of {what}"
+    if any(kind.value == "share" for term in terms for kind in term.kinds) and Fraction(0) in factors:
+        return f"{what} stays in shares that nothing adds up along {axis}"
+    if len(factors) == 1:
+        (factor,) = factors
+        counted = any(term.counted for term in terms)
+        name = named_factor(terms, sizes) or str(factor)
+        return f"{what} is counted {name} times" if counted else f"{what} is multiplied by {name}"
+    return f"{what} is not that of one device"

@@ -1,0 +1,55 @@
+"""The condition that every coefficient obligation comes down to: terms that do not add up to one device's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from placelogic.program.program import Program, Weights
+from placelogic.prove.formula import TRUE, Formula, both, differs, either, test
+from placelogic.prove.ratio import ONE, Ratio, const, var
+from placelogic.prove.sizes import Sizes
+from placelogic.prove.values import TURN, Term, members
+
+
+def coefficient_differs(
+    program: Program, weights: Weights, sizes: Sizes, terms: tuple[Term, ...], times: int = 1
+) -> Formula:
+    """Some device, some work item: the terms do not add up to the single-device coefficient.
+
+    Coordinates: `x.a` of the device, `w.a` of the item, `m.` its micro-batch."""
+    return sum_differs(program.mesh.axes, sizes, terms, lambda axis: members(weights, sizes, axis), times)
+
+
+def sum_differs(
+    axes: tuple[str, ...], sizes: Sizes, terms: tuple[Term, ...], members: Callable[[str], Ratio], times: int = 1
+) -> Formula:
+    """The terms do not add up to `times` on some device, for some share. `members`: devices along an axis.
+    A second coordinate `v.a` stands for the piece of a share, where shares are cut without adding up."""
+    ruined: list[Formula] = []
+    cases: list[tuple[Formula, Ratio]] = []
+    ranges: list[Formula] = []
+    for term in terms:
+        condition = [term.when]
+        ruined.append(both(term.when, term.unknown))
+        for axis, kind in zip(axes, term.kinds):
+            if kind.mixed:
+                ruined.append(both(term.when, kind.ruined))
+            size = members(axis)
+            if size == ONE or (kind.value == "copy" and not kind.tied):
+                continue
+            x, w = var(f"x.{axis}"), var(f"w.{axis}")
+            ranges += [test(">=", w), test("<", w, size)]
+            if kind.tied:
+                v = var(f"v.{axis}")
+                condition.append(test("=", w, v))
+                ranges += [test(">=", v), test("<", v, size)]
+            if kind.value == "copy":
+                continue
+            condition.append(test("=", x, w) if kind.value == "share" else test("=", w, const(kind.root)))
+            ranges += [test(">=", x), test("<", x, size)]
+        cases.append((both(*condition), term.scale))
+    wrong = differs(tuple(cases), const(times))
+    if any(term.when != TRUE for term in terms):
+        ranges += [test(">=", var(TURN), ONE), test("<=", var(TURN), sizes.microbatches)]
+    inside = both(*ranges) if ranges else TRUE
+    return both(inside, either(wrong, *ruined))

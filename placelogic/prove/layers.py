@@ -1,0 +1,108 @@
+"""What the operations of layers add to the obligations: values that must be right forward, and gradients
+that reach weights in another way than the facts say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from placelogic.program.facts import Flow, Parts, Path, When
+from placelogic.program.program import Program
+from placelogic.prove.differ import sum_differs
+from placelogic.prove.formula import TRUE, Formula, at_least, both, either
+from placelogic.prove.kinds import COPY, SHARE, Kind, spoil
+from placelogic.prove.obligations import Obligation, Through
+from placelogic.prove.sizes import Sizes
+from placelogic.prove.values import Term, Trace
+
+
+def need_obligations(program: Program, sizes: Sizes) -> Iterator[Obligation]:
+    """FW03, FW04: a value that one device would not have; FW05: something that does not lie as it must."""
+    layering = program.layering
+    for need in layering.needs if layering is not None else ():
+        when = _when(need.when, sizes)
+        axes = (need.axis,) if need.axis is not None else ()
+        for path in (path for _, paths in need.parts for path in paths):
+            sizes.need_divisors(path.scale)
+        yield Obligation(
+            name=f"{need.operation} of {need.tensor} in {need.block}",
+            code="FW05" if need.axis is not None else "FW",
+            weights=None,
+            axes=axes,
+            violation=both(
+                when,
+                at_least(sizes.size(need.axis), 2)
+                if need.axis is not None
+                else _wrong(program.mesh.axes, need.parts, sizes),
+            ),
+            span=need.origin.span,
+            stated=need.origin.stated,
+            message="",
+            label="",
+            help="",
+            need=need,
+        )
+
+
+def _wrong(axes: tuple[str, ...], parts: Parts, sizes: Sizes) -> Formula:
+    return either(
+        *(
+            sum_differs(axes, sizes, tuple(term_of(axes, path, sizes) for path in paths), sizes.size, times)
+            for times, paths in parts
+        )
+    )
+
+
+def term_of(axes: tuple[str, ...], path: Path, sizes: Sizes) -> Term:
+    """A value of a tensor as a term: whole, or a share, along each axis."""
+    kinds: list[Kind] = []
+    for axis in axes:
+        kind = SHARE if axis in path.kinds else COPY
+        if axis in path.tied:
+            kind = replace(kind, tied=True)
+        if axis in path.lost:
+            kind = spoil(kind, at_least(sizes.size(axis), 2), "is made of shares that cannot be combined so")
+        kinds.append(kind)
+    unknown = TRUE if "*" in path.lost else Term(sizes.ratio(path.scale), ()).unknown
+    return Term(sizes.ratio(path.scale), tuple(kinds), counted=tuple(sorted(path.counted)), unknown=unknown)
+
+
+def flows_of(program: Program, weights: str) -> tuple[Flow, ...]:
+    layering = program.layering
+    return () if layering is None else tuple(flow for flow in layering.flows if flow.weights == weights)
+
+
+def is_plain(program: Program, weights: str) -> bool:
+    """Whether some gradient of these weights comes as the facts say."""
+    return program.layering is None or weights in program.layering.plain
+
+
+def about_values(one: Obligation) -> bool:
+    """Whether an obligation is about what a gradient is worth."""
+    return one.values is not None or one.code == "SC01"
+
+
+def through(
+    axes: tuple[str, ...], flow: Flow, usual: Trace, obligations: Iterable[Obligation], sizes: Sizes
+) -> Iterator[Obligation]:
+    """The obligations about values, for a gradient that comes by these paths."""
+    when = _when(flow.when, sizes)
+    beyond = TRUE if flow.beyond is None else _wrong(axes, flow.beyond, sizes)
+    updates = [read.terms for read in usual.reads if read.what == "update"]
+    for path in flow.paths:
+        sizes.need_divisors(path.scale)
+    for one in obligations:
+        if about_values(one):
+            yield replace(
+                one,
+                name=f"{one.name}, by {flow.tensor} of {flow.block}",
+                violation=both(when, one.violation, beyond),
+                stated=True,
+                through=Through(flow, updates[0] if updates else {}),
+            )
+
+
+def _when(alternatives: When, sizes: Sizes) -> Formula:
+    if not alternatives:
+        return TRUE
+    return either(*(both(*(sizes.condition(one) for one in conditions)) for conditions in alternatives))

@@ -1,0 +1,91 @@
+"""FW08: positions and random numbers inside a layer fit the way a tensor is split."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from placelogic.layers.operations import inputs
+from placelogic.layers.saved import lay_at
+from placelogic.program import block as bl
+from placelogic.program.program import Program
+from placelogic.prove.formula import FALSE, at_least
+from placelogic.prove.obligations import Obligation
+from placelogic.prove.sizes import Sizes
+
+
+def stream_obligations(program: Program, sizes: Sizes) -> Iterator[Obligation]:
+    """One for each statement and axis. Copies have to draw the same numbers; pieces of a sequence have to be
+    counted from where they stand in it. Equal numbers on different pieces are a habit, not a fault."""
+    layers = program.layers
+    if layers is None or program.layering is None:
+        return
+    for line in layers.drawn:
+        dim = _works_on(program, line, line.axis)
+        staged = program.stages is not None and program.stages.axis == line.axis
+        wrong = line.kind == "different" and dim is None and not staged
+        odd = line.kind == "same" and dim is not None
+        several = at_least(sizes.size(line.axis), 2)
+        yield Obligation(
+            name=f"random numbers of {line.tensor} in {line.block} over {line.axis}",
+            code="FW08",
+            weights=None,
+            axes=(line.axis,),
+            violation=several if wrong or odd else FALSE,
+            span=line.origin.span,
+            stated=line.origin.stated,
+            message=f"devices along {line.axis} have copies of `{line.tensor}`, and draw different random numbers for it"
+            if not odd
+            else f"devices along {line.axis} draw the same random numbers for different pieces of `{line.tensor}` ({dim})",
+            label="must be the same here" if not odd else "usually different",
+            help=f"use one stream along {line.axis}" if not odd else f"use a stream per device along {line.axis}",
+            fault="nonuniform",
+            shown=(f"stream {{i}} for `{line.tensor}`", "one stream") if not odd else None,
+            warning=odd,
+            drawn=True,
+        )
+    for place in layers.counted:
+        split = _counts_on(program, place, place.axis) == "sequence"
+        yield Obligation(
+            name=f"positions of {place.tensor} in {place.block} over {place.axis}",
+            code="FW08",
+            weights=None,
+            axes=(place.axis,),
+            violation=at_least(sizes.size(place.axis), 2) if place.kind == "local" and split else FALSE,
+            span=place.origin.span,
+            stated=place.origin.stated,
+            message=f"each device along {place.axis} has its own piece of the sequence, and counts its places from 0 "
+            f"for `{place.tensor}`",
+            label="every piece begins at position 0",
+            help=f"begin at the place where the piece of each device along {place.axis} begins: `global`",
+            shown=("positions of piece 0, for piece {i}", "positions of the whole sequence"),
+            drawn=True,
+        )
+
+
+def _works_on(program: Program, line: bl.Drawn, axis: str) -> str | None:
+    """The dimension of which each device has its own piece where it draws."""
+    block, index, _ = _operation(program, line)
+    assert program.layering is not None
+    lay = lay_at(program.layering.plan, block, (index, 0))
+    return _of(block, inputs(block.operations[index])[0], lay.get(axis))
+
+
+def _counts_on(program: Program, line: bl.Counted, axis: str) -> str | None:
+    """The same where it counts places: of the query as it is made, where attention turns it by its positions."""
+    block, index, op = _operation(program, line)
+    assert program.layering is not None
+    plan, tensor = program.layering.plan, inputs(op)[0]
+    attends = isinstance(op, bl.Attention)
+    lay = plan.shapes.get((block.name, tensor), {}) if attends else lay_at(plan, block, (index, 0))
+    return _of(block, tensor, lay.get(axis))
+
+
+def _operation(program: Program, line: bl.Drawn | bl.Counted) -> tuple[bl.Block, int, bl.Operation]:
+    assert program.layers is not None
+    block = next(one for one in program.layers.blocks if one.name == line.block)
+    index = next(i for i, op in enumerate(block.operations) if op.output == line.tensor)
+    return block, index, block.operations[index]
+
+
+def _of(block: bl.Block, tensor: str, dim: str | None) -> str | None:
+    return dim if dim in block.tensors[tensor] else None

@@ -1,0 +1,75 @@
+"""Sizes of dimensions, as small as the mesh allows: every cut leaves at least one place to each device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import lcm
+
+from placelogic.program import block as bl
+from placelogic.program.block import Layers
+from placelogic.program.plan import Move, Plan
+from placelogic.program.program import Program
+
+LEAST = 2
+"""Places along a dimension that nothing cuts: enough for two numbers to be unlike."""
+
+
+def sizes_of(program: Program, layers: Layers, plan: Plan, mesh: Mapping[str, int]) -> dict[str, int]:
+    """dimension -> how many places it has in the simulation."""
+    cuts = cut_by(program, layers, plan)
+    found: dict[str, int] = {}
+    for block in layers.blocks:
+        for dims in block.tensors.values():
+            for dim in dims:
+                found.setdefault(dim, _product(mesh, cuts.get(dim, [])))
+        for op in block.operations:
+            for dim in (getattr(op, "vocabulary", None), getattr(op, "experts", None)):
+                if dim is not None:
+                    found.setdefault(dim, _product(mesh, cuts.get(dim, [])))
+    for dim, size in found.items():
+        found[dim] = max(size, LEAST)
+    for block in layers.blocks:
+        for op in block.operations:
+            if isinstance(op, bl.Attention) and op.heads != op.kv_heads:
+                if not any(mesh[axis] > 1 for axis in cuts.get(op.kv_heads, [])):
+                    found[op.kv_heads] = 1
+                found[op.heads] = lcm(found[op.heads], found[op.kv_heads])
+    return found
+
+
+def cut_by(program: Program, layers: Layers, plan: Plan) -> dict[str, list[str]]:
+    """dimension -> every axis that ever cuts it."""
+    found: dict[str, list[str]] = {}
+
+    def note(dim: str | None, axis: str) -> None:
+        if dim is not None and axis not in found.setdefault(dim, []):
+            found[dim].append(axis)
+
+    for split in program.work.splits:
+        note(split.dim, split.axis)
+        if split.dim == "tokens":
+            note("batch", split.axis)
+    for shape in plan.shapes.values():
+        for axis, dim in shape.items():
+            if dim in layers.sizes:
+                note(dim, axis)
+    for by_axis in plan.work.values():
+        for axis, work in by_axis.items():
+            note(work.weights, axis)
+            note(work.pieces, axis)
+    for axis, move in _moves(plan):
+        note(move.dim, axis)
+        note(move.into, axis)
+    return found
+
+
+def _moves(plan: Plan) -> Sequence[tuple[str, Move]]:
+    found = [(b.axis, move) for b in plan.boundaries for move in (b.forward, b.backward)]
+    return found + [(axis, move) for by in plan.moves.values() for axis, pair in by.items() for move in pair]
+
+
+def _product(mesh: Mapping[str, int], axes: Sequence[str]) -> int:
+    size = 1
+    for axis in axes:
+        size *= mesh[axis]
+    return size

@@ -1,0 +1,45 @@
+"""What devices draw and count for themselves inside a layer, where a person says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from placelogic.program.block import Block, Layers
+from placelogic.simulate.arithmetic import mix
+from placelogic.simulate.layers.arrays import Array
+from placelogic.simulate.mesh import Grid
+
+
+class Habits:
+    """Random streams and positions of every device of a mesh."""
+
+    def __init__(self, layers: Layers, grid: Grid) -> None:
+        self._grid = grid
+        self._apart = {
+            (line.block, line.tensor, line.axis) for line in layers.drawn if line.kind == "different"
+        }
+        self._local = {(line.block, line.tensor, line.axis) for line in layers.counted if line.kind == "local"}
+
+    def seed(self, block: Block, tensor: str, x: int, seed: int, inputs: Sequence[Array]) -> int:
+        """What the stream of a device makes of the seed of an operation. Who has other places than its
+        neighbour draws other numbers in any case: those of its places."""
+        for axis in self._grid.axes:
+            if (block.name, tensor, axis) not in self._apart:
+                continue
+            at = self._grid.coordinate[axis][x]
+            first = x - at * self._grid.stride[axis]
+            if at and inputs[first].labels == inputs[x].labels:
+                seed = mix(seed, at, self._grid.axes.index(axis))
+        return seed
+
+    def position(self, block: Block, tensor: str, x: int, made: Sequence[Array], whole: int) -> Callable[[int], int]:
+        """How a device counts the places of the sequence. `made`: what is counted, as it was made."""
+        shift = 0
+        for axis in self._grid.axes:
+            if (block.name, tensor, axis) not in self._local:
+                continue
+            at = self._grid.coordinate[axis][x]
+            first = made[x - at * self._grid.stride[axis]]
+            if "sequence" in first.dims:  # the distance to the piece of the first device along the axis
+                shift += made[x].along("sequence")[0] - first.along("sequence")[0]
+        return lambda place: (place - shift) % whole

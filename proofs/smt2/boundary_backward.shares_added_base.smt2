@@ -1,0 +1,17 @@
+; What comes back through a boundary is right in one way only
+;
+; Proof shares_added_base
+; Before device v is counted the sum has nothing of share v, from then on exactly once.
+;
+; Run it: z3 FILE, or cvc5 FILE. It must say unsat.
+(set-logic ALL)
+(declare-fun arrives (Int Int Int) Real)
+(declare-fun added (Int Int Int) Real)
+(declare-const N Int)
+(declare-const n Int)
+(declare-const v Int)
+(declare-const w Int)
+(assert (and (<= 0 v) (< v N) (<= 0 w) (< w N) (<= 0 n)))
+(assert (and (= (added 0 v w) 0.0) (= (added (+ n 1) v w) (+ (added n v w) (arrives n v w)))))
+(assert (distinct (added 0 v w) (ite (> 0 v) 1.0 0.0)))
+(check-sat)

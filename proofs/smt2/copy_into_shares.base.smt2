@@ -1,0 +1,18 @@
+; A copy that is added into shares is counted once for each device
+;
+; Proof base
+;
+; Run it: z3 FILE, or cvc5 FILE. It must say unsat.
+(set-logic ALL)
+(declare-fun y (Int) Real)
+(declare-fun plain (Int) Real)
+(declare-fun biased (Int) Real)
+(declare-const b Real)
+(declare-const f Real)
+(declare-const n Int)
+(assert (>= n 0))
+(assert (and (= (plain 0) 0.0) (= (biased 0) 0.0)))
+(assert (= (plain (+ n 1)) (+ (plain n) (y n))))
+(assert (= (biased (+ n 1)) (+ (biased n) (+ (y n) (* f b)))))
+(assert (distinct (biased 0) (+ (plain 0) (* 0.0 (* f b)))))
+(check-sat)

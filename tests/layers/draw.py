@@ -1,0 +1,342 @@
+"""Random small specs with blocks: random operations, weights cut at random, and what is stated at boundaries.
+The same seed, the same text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from random import Random
+
+from placelogic.problem import SpecError
+
+HIDDEN = ("batch", "sequence", "hidden")
+FFN = ("batch", "sequence", "ffn")
+HEADS = ("batch", "sequence", "heads", "head")
+KV = ("batch", "sequence", "kv_heads", "head")
+EXPERT = ("expert", *HIDDEN)
+EXPERT_FFN = ("expert", *FFN)
+
+
+@dataclass(slots=True)
+class Draft:
+    random: Random
+    axes: list[str] = field(default_factory=list)
+    head: list[str] = field(default_factory=list)
+    groups: list[str] = field(default_factory=list)
+    places: list[str] = field(default_factory=list)
+    blocks: list[list[str]] = field(default_factory=list)
+    tensors: list[tuple[str, str]] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+    count: int = 0
+
+    def text(self) -> str:
+        parts = [*self.head, *self.groups, *self.places]
+        for block in self.blocks:
+            parts += [*block, "}"]
+        return "\n".join([*parts, *self.lines]) + "\n"
+
+
+TRIES = 5
+"""Drafts that are errors are drawn again, this often at most."""
+
+
+def draw(seed: int) -> str:
+    """The text of one spec."""
+    from tests.layers.agree import program_of
+
+    random = Random(seed)
+    text = ""
+    for _ in range(TRIES):
+        text = _drawn(random)
+        try:
+            program_of(text)
+        except SpecError:
+            continue
+        break
+    return text
+
+
+def _drawn(random: Random) -> str:
+    draft = Draft(random)
+    draft.axes = random.choice([["tp"], ["tp"], ["dp", "tp"], ["cp", "tp"], ["tp", "tq"], ["ep", "tp"]])
+    draft.head = [f"mesh {', '.join(draft.axes)}"]
+    splits = {"dp": "batch", "cp": "sequence", "ep": "tokens"}
+    draft.head += [f"{splits[axis]} over {axis}" for axis in draft.axes if axis in splits]
+    if random.random() < 0.15:
+        draft.head.append("microbatches 2")
+    draft.head.append("dims batch, sequence, hidden, ffn, heads, kv_heads, head, expert, vocab")
+    if random.random() < 0.5:
+        _embedding(draft)
+    for _ in range(random.choice([1, 1, 2])):
+        _layer(draft)
+    if random.random() < 0.5:
+        _head(draft)
+    count = random.choices([0, 1, 2, 3], [25, 45, 20, 10])[0]
+    known = _boundaries(draft) if count else []
+    for _ in range(count):
+        _override(draft, known)
+    if random.random() < 0.2:
+        _sync(draft)
+    return draft.text()
+
+
+# --- weights ----------------------------------------------------------------------------------
+
+
+def _weights(draft: Draft, kind: str, sides: tuple[str, ...] = ()) -> str:
+    """A new group, and where it lies along the axes that split no work."""
+    draft.count += 1
+    name = f"w{draft.count}"
+    random = draft.random
+    more = ""
+    dims = [side for side in sides if side not in ("hidden", "vocab", "ffn", "heads", "kv_heads", "expert")]
+    if kind in ("matrix", "expert") and sides:
+        more = f", dims {' '.join(dict.fromkeys((*dims, *sides)))}"
+    routed = kind == "expert" and "ep" in draft.axes and random.random() < 0.6
+    if routed:
+        more += ", routed over ep"
+        draft.places.append(f"place {name} over ep {{ params sharded, optimizer sharded, gradients sharded }}")
+    draft.groups.append(f"weights {name} {{ kind {kind}{more} }}")
+    for axis in draft.axes:
+        if axis not in ("tp", "tq") or kind in ("vector", "router"):
+            continue
+        if random.random() < 0.7:
+            on = f" on {random.choice(sides)}" if sides and random.random() < 0.5 else ""
+            states = ", ".join(f"{state} sharded{on}" for state in ("params", "optimizer", "gradients"))
+            draft.places.append(f"place {name} over {axis} {{ {states} }}")
+    return name
+
+
+def _vector(draft: Draft, dims: tuple[str, ...]) -> str:
+    name = _weights(draft, "vector")
+    free = [axis for axis in draft.axes if axis in ("tp", "tq")]
+    if draft.random.random() < 0.4 and "sequence" in dims and free:
+        draft.places.append(f"place {name} over {draft.random.choice(free)} {{ activations sharded on sequence }}")
+    return name
+
+
+# --- blocks -----------------------------------------------------------------------------------
+
+
+def _embedding(draft: Draft) -> None:
+    name = _weights(draft, "embedding")
+    draft.blocks.append(
+        ["block first {", "  input t(batch, sequence)", f"  e = embedding t with {name} from vocab to hidden"]
+    )
+    draft.tensors.append(("first", "e"))
+
+
+def _head(draft: Draft) -> None:
+    random = draft.random
+    lines = ["block last {", "  input x(batch, sequence, hidden)"]
+    source = "x"
+    if random.random() < 0.5:
+        lines.append(f"  n = norm x with {_vector(draft, HIDDEN)} over hidden")
+        draft.tensors.append(("last", "n"))
+        source = "n"
+    name = _weights(draft, "embedding")
+    lines.append(f"  logits = linear {source} with {name} from hidden to vocab")
+    parallel = " parallel" if random.random() < 0.6 else ""
+    lines.append(f"  loss = cross_entropy logits over vocab{parallel}")
+    draft.tensors += [("last", "x"), ("last", "logits")]
+    draft.blocks.append(lines)
+
+
+@dataclass(slots=True)
+class Layer:
+    draft: Draft
+    name: str
+    lines: list[str]
+    made: dict[str, tuple[str, ...]]
+    unused: list[str]
+    number: int = 0
+
+    def add(self, operation: str, dims: tuple[str, ...], *used: str) -> str:
+        self.number += 1
+        name = f"{'abcdefghijklmnopqrstuvwxyz'[self.number % 26]}{self.number}"
+        self.lines.append(f"  {name} = {operation}")
+        self.made[name] = dims
+        self.unused = [one for one in self.unused if one not in used] + [name]
+        self.draft.tensors.append((self.name, name))
+        return name
+
+    def pick(self, dims: tuple[str, ...]) -> str | None:
+        having = [name for name, its in self.made.items() if its == dims]
+        fresh = [name for name in having if name in self.unused]
+        if not having:
+            return None
+        return self.draft.random.choice(fresh if fresh and self.draft.random.random() < 0.7 else having)
+
+
+def _layer(draft: Draft) -> None:
+    random = draft.random
+    number = len(draft.blocks)
+    repeat = random.choice(["", "", " repeat 2", " repeat L"])
+    if repeat == " repeat L" and "let L" not in draft.head:
+        draft.head.append("let L")
+    name = f"layer{number}"
+    layer = Layer(draft, name, [f"block {name}{repeat} {{", "  input x(batch, sequence, hidden)"], {"x": HIDDEN}, ["x"])
+    draft.tensors.append((name, "x"))
+    for _ in range(random.randint(2, 6)):
+        random.choice(STEPS)(layer)
+    _finish(layer)
+    draft.blocks.append(layer.lines)
+
+
+def _norm(layer: Layer) -> None:
+    if x := layer.pick(HIDDEN):
+        layer.add(f"norm {x} with {_vector(layer.draft, HIDDEN)} over hidden", HIDDEN, x)
+
+
+def _head_norm(layer: Layer) -> None:
+    if x := layer.pick(HEADS):
+        layer.add(f"norm {x} with {_weights(layer.draft, 'vector')} over head", HEADS, x)
+
+
+def _wide(layer: Layer) -> None:
+    if x := layer.pick(HIDDEN):
+        layer.add(f"linear {x} with {_weights(layer.draft, 'matrix', ('hidden', 'ffn'))} from hidden to ffn", FFN, x)
+
+
+def _narrow(layer: Layer) -> None:
+    if x := layer.pick(FFN):
+        layer.add(f"linear {x} with {_weights(layer.draft, 'matrix', ('hidden', 'ffn'))} from ffn to hidden", HIDDEN, x)
+
+
+def _pointwise(layer: Layer) -> None:
+    dims = layer.draft.random.choice(list(layer.made.values()))
+    x = layer.pick(dims)
+    assert x is not None
+    layer.add(layer.draft.random.choice([f"gelu {x}", f"dropout {x}", f"scale {x} by 3", f"silu {x}"]), dims, x)
+
+
+def _two(layer: Layer) -> None:
+    dims = layer.draft.random.choice(list(layer.made.values()))
+    one, two = layer.pick(dims), layer.pick(dims)
+    assert one is not None and two is not None
+    word = layer.draft.random.choice(["add", "add", "multiply"])
+    if one != two or word == "add":
+        layer.add(f"{word} {one}, {two}", dims, one, two)
+
+
+def _bias(layer: Layer) -> None:
+    dims = layer.draft.random.choice([HIDDEN, FFN])
+    if x := layer.pick(dims):
+        axis = layer.draft.random.choice([a for a in layer.draft.axes])
+        scaled = f" scaled by 1/{axis}" if layer.draft.random.random() < 0.2 else ""
+        layer.add(f"bias {x} with {_weights(layer.draft, 'vector')} over {dims[-1]}{scaled}", dims, x)
+
+
+def _attention(layer: Layer) -> None:
+    x = layer.pick(HIDDEN)
+    if x is None:
+        return
+    random, draft = layer.draft.random, layer.draft
+    sides = ("hidden", "heads")
+    q = layer.add(f"linear {x} with {_weights(draft, 'matrix', sides)} from hidden to heads, head", HEADS, x)
+    kv = ("hidden", "kv_heads")
+    k = layer.add(f"linear {x} with {_weights(draft, 'matrix', kv)} from hidden to kv_heads, head", KV, x)
+    v = layer.add(f"linear {x} with {_weights(draft, 'matrix', kv)} from hidden to kv_heads, head", KV, x)
+    causal = random.choice(["", " causal"])
+    c = layer.add(f"attention {q}, {k}, {v}{causal} fused", HEADS, q, k, v)
+    if random.random() < 0.2:
+        _head_norm(layer)
+    layer.add(f"linear {c} with {_weights(draft, 'matrix', sides)} from heads, head to hidden", HIDDEN, c)
+
+
+def _experts(layer: Layer) -> None:
+    x = layer.pick(HIDDEN)
+    if x is None:
+        return
+    draft = layer.draft
+    r = layer.add(f"router {x} with {_weights(draft, 'router')} from hidden to expert top 2", ("scores",), x)
+    t = layer.add(f"dispatch {x} by {r}", EXPERT, r, x)
+    one = _weights(draft, "expert", ("hidden", "ffn", "expert"))
+    g = layer.add(f"grouped linear {t} with {one} from hidden to ffn", EXPERT_FFN, t)
+    s = layer.add(f"gelu {g}", EXPERT_FFN, g)
+    two = _weights(draft, "expert", ("hidden", "ffn", "expert"))
+    z = layer.add(f"grouped linear {s} with {two} from ffn to hidden", EXPERT, s)
+    layer.add(f"combine {z} by {r}", HIDDEN, z, r)
+
+
+def _collective(layer: Layer) -> None:
+    random = layer.draft.random
+    free = [axis for axis in layer.draft.axes if axis in ("tp", "tq")]
+    dims = random.choice([dims for dims in layer.made.values() if len(dims) > 1])
+    x = layer.pick(dims)
+    assert x is not None
+    axis, dim = random.choice(free), random.choice(dims[1:])
+    word = random.choice(["reduce", "reduce", "gather", "slice", "reduce_scatter"])
+    how = {"reduce": f"by {random.choice(['sum', 'sum', 'mean'])}", "reduce_scatter": f"on {dim}"}.get(
+        word, f"on {dim}"
+    )
+    layer.add(f"{word} {x} over {axis} {how}", dims, x)
+
+
+STEPS = [_norm, _norm, _wide, _narrow, _narrow, _pointwise, _two, _two, _bias, _attention, _experts, _collective]
+
+
+def _finish(layer: Layer) -> None:
+    """Everything made is used, and the layer leaves what it reads."""
+    for _ in range(30):
+        left = [name for name in layer.unused if name != "x"]
+        odd = next((name for name in left if layer.made[name] != HIDDEN), None)
+        if odd is not None:
+            dims = layer.made[odd]
+            draft = layer.draft
+            if dims == FFN:
+                layer.add(
+                    f"linear {odd} with {_weights(draft, 'matrix', ('hidden', 'ffn'))} from ffn to hidden", HIDDEN, odd
+                )
+            elif dims in (HEADS, KV):
+                inner = f"{dims[2]}, head"
+                name = _weights(draft, "matrix", ("hidden", dims[2]))
+                layer.add(f"linear {odd} with {name} from {inner} to hidden", HIDDEN, odd)
+            else:
+                layer.unused.remove(odd)
+            continue
+        if len(left) > 1:
+            layer.add(f"add {', '.join(left)}", HIDDEN, *left)
+            continue
+        if not left:
+            layer.add("gelu x", HIDDEN, "x")
+            continue
+        if "x" in layer.unused:
+            layer.add(f"add x, {left[0]}", HIDDEN, "x", left[0])
+            continue
+        return
+
+
+# --- what is stated ---------------------------------------------------------------------------
+
+
+def _boundaries(draft: Draft) -> list[tuple[str, str, str]]:
+    """Block, tensor and axis wherever something crosses between devices."""
+    from tests.layers.agree import program_of
+
+    try:
+        layering = program_of(draft.text()).layering
+    except SpecError:
+        return []
+    return [] if layering is None else [(b.block, b.tensor, b.axis) for b in layering.plan.boundaries]
+
+
+def _override(draft: Draft, known: list[tuple[str, str, str]]) -> None:
+    """Mostly where something crosses, sometimes anywhere."""
+    random = draft.random
+    block, tensor = random.choice(draft.tensors)
+    axis = random.choice(draft.axes)
+    if known and random.random() < 0.7:
+        block, tensor, axis = random.choice(known)
+    direction = random.choice(["forward", "backward", "backward"])
+    by = random.choice(["none", "sum", "mean", "slice", "slice", "zero", "none", "sum"])
+    scale = random.choice(["", "", "", f" scale 1/{axis}", f" scale {axis}", " scale 2"])
+    draft.lines.append(f"{direction} {tensor} of {block} over {axis} by {by}{scale}")
+
+
+def _sync(draft: Draft) -> None:
+    random = draft.random
+    name = f"w{random.randint(1, max(1, draft.count))}"
+    axis = random.choice(draft.axes)
+    draft.lines.append(
+        random.choice([f"sync {name} over {axis} by {random.choice(['sum', 'mean'])}", f"scale {name} by 1/{axis}"])
+    )
