@@ -57,8 +57,7 @@ def cases(
     or the sizes wanted, if any."""
     layers = getattr(program, "layers", None)
     if layers is not None and layers.overrides and report.verdict in ("proved", "refuted"):
-        reason = "it states what happens inside layers, and the model of a replay has layers of its own"
-        yield Left(report.name, report.verdict, reason)
+        yield Left(report.name, report.verdict, INSIDE)
         return
     try:
         match report.verdict:
@@ -85,12 +84,22 @@ def _at(name: str, meeting: Meeting, verdict: str | None) -> Case:
         from placelogic.prove import prove
 
         try:
-            verdict = prove(fixed(meeting)).verdict
+            report = prove(fixed(meeting))
+            verdict = report.verdict
         except SpecError as error:
             raise NoMesh(f"at the sizes to be replayed {error.problems[0].message}") from None
         if verdict not in ("proved", "refuted"):
             raise NoMesh(f"at the sizes to be replayed the verdict is {verdict}")
+        if any(_inside_layers(finding) for finding in report.findings):
+            raise NoMesh(f"at the sizes to be replayed {INSIDE}")
     return Case(name, meeting, verdict, "equal" if verdict == "proved" else "different")
+
+
+INSIDE = "it is about what happens inside layers, and the model of a replay has layers of its own"
+
+
+def _inside_layers(finding: Finding) -> bool:
+    return finding.severity == "error" and finding.code.startswith("FW") and finding.code not in ("FW01", "FW02")
 
 
 def _refuted(program: Program, report: SpecReport) -> Iterator[Case | Left]:
@@ -103,6 +112,9 @@ def _refuted(program: Program, report: SpecReport) -> Iterator[Case | Left]:
         if key in seen:
             continue
         seen.add(key)
+        if _inside_layers(finding):
+            yield Left(report.name, "refuted", f"{finding.code}: {INSIDE}")
+            continue
         try:
             yield _counterexample(report.name, program, finding, example)
         except NoMesh as reason:
