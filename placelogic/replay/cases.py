@@ -55,8 +55,9 @@ def cases(
 ) -> Iterator[Case | Left]:
     """For a proved spec one mesh with every axis in use; for a refuted one the mesh of each counterexample,
     or the sizes wanted, if any."""
-    layers = getattr(program, "layers", None)
-    if layers is not None and layers.overrides and report.verdict in ("proved", "refuted"):
+    stated = program.layers is not None and program.layers.overrides
+    unlike = program.layering is not None and program.layering.flows
+    if (stated or unlike) and report.verdict in ("proved", "refuted"):
         yield Left(report.name, report.verdict, INSIDE)
         return
     try:

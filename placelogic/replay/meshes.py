@@ -154,7 +154,7 @@ def _meshes(program: Program, wanted: Mapping[str, int], most: int) -> Iterator[
         ranges = [choice[:2] for choice in ranges]
     found = []
     # Where layers are stated their dimensions are dealt out, and must divide.
-    rest = DIVISIBLE if getattr(program, "layers", None) is not None else 1
+    rest = DIVISIBLE if program.layers is not None else 1
     for values in product(*ranges):
         env: dict[str, Fraction | int] = {**dict.fromkeys(open_lets, rest), **dict(zip(free, values))}
         env |= {name: value for name, value in wanted.items() if name in open_lets}
