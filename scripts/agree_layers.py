@@ -43,6 +43,8 @@ def main() -> int:
     wrong = 0
     for seed, result in judged(range(arguments.seed, arguments.seed + arguments.count), arguments.jobs):
         verdicts[result.verdict] += 1
+        if sum(verdicts.values()) % 100 == 0:
+            print(f"{sum(verdicts.values())} specs, {wrong} disagreements", file=sys.stderr, flush=True)
         codes.update(result.codes)
         if result.disagreement is not None:
             wrong += 1

@@ -6,7 +6,7 @@ number of layers matters: one, two, three, and more, where only what does not de
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
@@ -36,22 +36,38 @@ class Case:
 def cases(layers: Layers, plan: Plan, nominal: Walk, known: Mapping[str, Layer]) -> tuple[Case, ...]:
     """Every case that can be told apart."""
     repeated = [block for block in layers.blocks if block.repeat is not None and block.repeat != number(1)]
-    walk = nominal if plan == nominal.plan else _walked(plan, layers.blocks, known, nominal)
-    moving = [block for block in repeated if not walk.stands_still(block.name)]
-    if not moving:
-        return (Case(walk, ()),)
-    found = []
-    for counts in product(*(_counts(block) for block in moving)):
-        times = {block.name: count for block, (count, _) in zip(moving, counts)}
-        chain = [block for block in layers.blocks for _ in range(min(times.get(block.name, 1), FOLLOWED))]
-        walk = _walked(plan, chain, known, nominal)
-        when = tuple(
-            Compare(op, block.repeat, number(min(count, FOLLOWED + 1)))
-            for block, (count, op) in zip(moving, counts)
-            if block.repeat is not None
-        )
-        found.append(Case(walk, when, *_unknown(walk, moving, times)))
-    return tuple(found)
+    moving: list[Block] = []
+    while True:
+        found = tuple(_case(layers, plan, nominal, known, moving, counts) for counts in _each(moving))
+        # What one block does for several numbers of layers may set another one moving.
+        more = [
+            block
+            for block in repeated
+            if block not in moving and any(not case.walk.stands_still(block.name) for case in found)
+        ]
+        if not more:
+            return found
+        moving += more
+
+
+Counts = tuple[tuple[int, str], ...]
+"""For each block that moves: a number of layers, and how the real one compares with it."""
+
+
+def _each(moving: Sequence[Block]) -> Iterator[Counts]:
+    yield from product(*(_counts(block) for block in moving))
+
+
+def _case(
+    layers: Layers, plan: Plan, nominal: Walk, known: Mapping[str, Layer], moving: Sequence[Block], counts: Counts
+) -> Case:
+    times = {block.name: count for block, (count, _) in zip(moving, counts)}
+    chain = [block for block in layers.blocks for _ in range(min(times.get(block.name, 1), FOLLOWED))]
+    walk = nominal if plan == nominal.plan and not moving else _walked(plan, chain, known, nominal)
+    when = tuple(
+        Compare(op, block.repeat, number(count)) for block, (count, op) in zip(moving, counts) if block.repeat is not None
+    )
+    return Case(walk, when, *_unknown(walk, moving, times))
 
 
 def _walked(plan: Plan, chain: Sequence[Block], known: Mapping[str, Layer], nominal: Walk) -> Walk:
@@ -60,7 +76,7 @@ def _walked(plan: Plan, chain: Sequence[Block], known: Mapping[str, Layer], nomi
     return walk
 
 
-def _counts(block: Block) -> tuple[tuple[int, str], ...]:
+def _counts(block: Block) -> Counts:
     """The numbers of layers to tell apart: exact ones, and one more for all above."""
     if isinstance(block.repeat, Num):
         exact = int(block.repeat.value)
