@@ -210,9 +210,11 @@ def _where(found) -> str:
             else f"{first} <= {name} <= {last}"
             for first, last in found.ranges[:6]
         ]
-        return f"for {', '.join(parts)}{' and others' if len(found.ranges) > 6 else ''}"
+        rest = " and others" if len(found.ranges) > 6 else ""
+        tried = "" if found.everywhere or found.ranges[-1][1] is not None else ", as far as was tried (2**20)"
+        return f"for {', '.join(parts)}{rest}{tried}"
     options = [", ".join(f"{name} = {size}" for name, size in one.items()) for one in found.fewest]
-    return f"from {' or '.join(options)} on (powers of two, fewest devices first)"
+    return f"at {' or '.join(options)}: the fewest devices, of powers of two"
 
 
 def _largest(cost: Cost) -> str | None:

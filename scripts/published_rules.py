@@ -53,7 +53,9 @@ def spec(*lines: str, use: str = "data_parallel(N)", mesh: str = "N", let: str =
     return head + "".join(line if line.endswith("\n") else line + "\n" for line in lines) + f"use {use}\n"
 
 
-def of(text: str, quantity: Quantity, scale: sympy.Expr | float = 1, at: Inputs | None = None, **options: Any) -> Derived:
+def of(
+    text: str, quantity: Quantity, scale: sympy.Expr | float = 1, at: Inputs | None = None, **options: Any
+) -> Derived:
     return Derived(text, quantity(cost(text, **options)) / scale, dict(at or {}))
 
 
@@ -161,7 +163,9 @@ def cross_host(use: str, *inter: str) -> Callable[[re.Match, Inputs], Derived]:
 def hierarchical(where: str) -> Callable[[re.Match, Inputs], Derived]:
     def rule(match: re.Match, inputs: Inputs) -> Derived:
         mesh = "mesh k, g\naxis n = k*g\n" if where != "flat" else "mesh n\n"
-        text = mesh + "let P\nweights model { size P }\noptimizer sgd\nprecision { params int8 }\nuse data_parallel(n)\n"
+        text = (
+            mesh + "let P\nweights model { size P }\noptimizer sgd\nprecision { params int8 }\nuse data_parallel(n)\n"
+        )
         found = cost(text, inter=["k"] if where != "flat" else [])
         volume = {"intra": found.traffic.intra, "inter": found.traffic.inter, "flat": found.traffic.sent}[where]
         return Derived(text, volume, inputs)
@@ -208,7 +212,9 @@ def quantised(mesh: str, use: str, inter: str) -> Callable[[re.Match, Inputs], D
 # --- states ---
 
 
-def bytes_per_parameter(precision: str, optimizer: str = "adam", part: str | None = None, use: str = "data_parallel(d)"):
+def bytes_per_parameter(
+    precision: str, optimizer: str = "adam", part: str | None = None, use: str = "data_parallel(d)"
+):
     def rule(match: re.Match, inputs: Inputs) -> Derived:
         text = spec(f"optimizer {optimizer}\nprecision {{ {precision} }}", use=use, mesh="d")
         return of(text, per_parameter(state(part) if part else held), at=inputs)
@@ -278,7 +284,11 @@ def llama(part: str, mesh: str = "d", use: str = "data_parallel(d)", place: str 
             amount = found.memory.state(part)
         else:
             amount = found.sum(lambda h: h.place.name == place and h.state == part)
-        at = dict(inputs) if "L" in inputs else {"L": 80, "h": 8192, "kv": 1024, "f": 28672, "V": 128256, **_int(inputs, "t")}
+        at = (
+            dict(inputs)
+            if "L" in inputs
+            else {"L": 80, "h": 8192, "kv": 1024, "f": 28672, "V": 128256, **_int(inputs, "t")}
+        )
         if layers != 1:
             at |= {"L": inputs["L"] * layers, "p": layers}
         return Derived(text, amount / 2**30, at)
@@ -352,7 +362,9 @@ def data_parallel_bubble(match: re.Match, inputs: Inputs) -> Derived:
 
 def chunked(found: Cost) -> sympy.Expr:
     """Of all layers of a stage, for many micro-batches; the source calls the chunks m."""
-    amount = found.in_flight["first"].replace(sympy.Min, lambda *args: next(a for a in args if a.has(sympy.Symbol("p"))))
+    amount = found.in_flight["first"].replace(
+        sympy.Min, lambda *args: next(a for a in args if a.has(sympy.Symbol("p")))
+    )
     return (amount / sympy.Symbol("p")).subs(sympy.Symbol("v"), sympy.Symbol("m"))
 
 
@@ -369,7 +381,9 @@ def factor(operation: str) -> Callable[[re.Match, Inputs], Derived]:
 
     def rule(match: re.Match, inputs: Inputs) -> Derived:
         step = "step model {\n each microbatch { accumulate }\n reduce over n by mean\n"
-        step += " reduce scattered over n by mean\n gather gradients over n\n update\n broadcast params over n from 0\n}\n"
+        step += (
+            " reduce scattered over n by mean\n gather gradients over n\n update\n broadcast params over n from 0\n}\n"
+        )
         text = spec(HALF, step, use="data_parallel(n)", mesh="n")
         (term,) = [c for c in cost(text).collectives if c.operation == operation]
         ratio = (term.sent / term.bytes).replace(sympy.Min, lambda *args: sympy.Integer(1))
@@ -383,7 +397,9 @@ def all_reduce_rate(match: re.Match, inputs: Inputs) -> Derived:
     return of(text, sent, sympy.Symbol("t"), inputs)
 
 
-def many_devices(use: str, scale: Quantity | None = None, precision: str = HALF) -> Callable[[re.Match, Inputs], Derived]:
+def many_devices(
+    use: str, scale: Quantity | None = None, precision: str = HALF
+) -> Callable[[re.Match, Inputs], Derived]:
     """Bytes in a step, (n - 1)/n taken as 1; P parameters."""
 
     def rule(match: re.Match, inputs: Inputs) -> Derived:

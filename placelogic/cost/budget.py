@@ -23,12 +23,14 @@ MOST = 2**20
 class Fit:
     """`peak`: where all sizes are fixed. `open`: sizes left open that the peak depends on, axes only.
     `unknown`: other open sizes, without which there is nothing to compare. `ranges`: of the one open
-    axis, where it fits; the last one open-ended (None). `fewest`: else, sizes with the fewest devices."""
+    axis, where it fits; the last one open-ended (None), which holds for all larger sizes where `everywhere`,
+    and else for those that were tried. `fewest`: of several axes, sizes with the fewest devices."""
 
     peak: Fraction | None = None
     open: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
     ranges: tuple[tuple[int, int | None], ...] = ()
+    everywhere: bool = False
     fewest: tuple[dict[str, int], ...] = ()
 
 
@@ -55,8 +57,20 @@ def fit(cost: Cost, limit: sympy.Expr, assumptions: Sequence[Compare]) -> Fit:
         return bool(at(gap, dict(zip(free, point, strict=True))) >= 0)
 
     if len(free) == 1:
-        return Fit(open=tuple(free), ranges=tuple(_ranges(fits)))
+        everywhere = not allowed and falls(at(peak, dict(cost.values)), sympy.Symbol(free[0]))
+        return Fit(open=tuple(free), ranges=tuple(_ranges(fits)), everywhere=everywhere)
     return Fit(open=tuple(free), fewest=tuple(_fewest(free, fits)))
+
+
+def falls(expr: sympy.Expr, size: sympy.Symbol) -> bool:
+    """Whether it plainly never grows with a size: sums and products of what divides by it."""
+    if size not in expr.free_symbols:
+        return True
+    if expr.is_Add or isinstance(expr, sympy.Max | sympy.Min | sympy.ceiling | sympy.floor):
+        return all(falls(part, size) for part in expr.args)
+    if expr.is_Mul:
+        return all(falls(part, size) and not part.could_extract_minus_sign() for part in expr.args)
+    return expr.is_Pow and expr.base == size and bool(expr.exp.is_negative)
 
 
 def _ranges(fits) -> Iterator[tuple[int, int | None]]:

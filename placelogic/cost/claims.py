@@ -16,8 +16,9 @@ from placelogic.problem import Problem, SpecError, closest
 from placelogic.program.expr import Binary, Call, Compare, Expr, Name, Neg, Num, show
 from placelogic.source import Span
 
-FUNCTIONS = ("memory", "unit", "peak", "host", "traffic")
-"""Held, held with the gathered unit, the peak, host memory; sent. All of one device, shards dividing evenly."""
+FUNCTIONS = ("states", "memory", "unit", "peak", "host", "traffic")
+"""Held without activations, held, held with the gathered unit, the peak, host memory; sent. All of one device, shards
+dividing evenly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class Sides:
         """The claim, told apart by cases. Raises NotArithmetic."""
         for here, left in cases(self.left):
             for there, right in cases(self.right):
-                conditions = tuple(condition(one) for one in (*here, *there) if one != True)  # noqa: E712
+                conditions = tuple(condition(one) for one in (*here, *there) if one is not sympy.true)
                 yield conditions, condition(_relation(self.op, left, right))
 
     def numbers(self, sizes: Mapping[str, int]) -> tuple[Fraction, Fraction]:
@@ -118,6 +119,8 @@ def comparison(assumed: Compare, cost: Cost) -> Compare:
 
 def _amount(function: str, cost: Cost, span: Span) -> sympy.Expr:
     match function:
+        case "states":
+            return cost.memory.states
         case "memory":
             return cost.memory.held
         case "unit":

@@ -102,10 +102,10 @@ def _using(weights: Weights, sizes: Sizes, place: Place, options: Options) -> It
     if weights.frozen:
         return
     narrowed = set(cut_axes(gradients)) - set(cut_axes(params, "S"))
-    moved = gradients.materialized is not None or gradients.host is not None or widths.gradients != widths.compute
+    moved = gradients.materialized is not None or gradients.host is not None or widths.gradients != widths.fresh
     if narrowed or moved:
-        whole = elements * compute
-        yield Transient(place, "whole gradient", unit, weights.name, whole, whole, widths.compute)
+        whole = elements * width(widths.fresh)
+        yield Transient(place, "whole gradient", unit, weights.name, whole, whole, widths.fresh)
 
 
 def unit_of(weights: Weights, options: Options) -> str:

@@ -42,7 +42,7 @@ def _choices(one: sympy.Expr) -> Iterator[tuple[tuple[sympy.Basic, ...], sympy.E
     if isinstance(one, sympy.Piecewise):
         before: list[sympy.Basic] = []
         for value, condition in one.args:
-            now = () if condition == True else (condition,)  # noqa: E712
+            now = () if condition is sympy.true else (condition,)
             yield (*before, *now), value
             before.append(sympy.Not(condition))
         return

@@ -12,7 +12,6 @@ from placelogic.cost.data import Collective, Held, Options, Place, Transient
 from placelogic.cost.symbols import Sizes, at, exact, largest, symbol, total
 from placelogic.program.ops import Axes
 
-
 GATHERED = ("gathered params", "kept params")
 """What using params that are gathered takes, by the semantics of S*."""
 
@@ -27,6 +26,11 @@ class Memory:
     def held(self) -> sympy.Expr:
         """What stays on the device through the step, shards dividing evenly."""
         return self.cost.worst(self.cost.held_on)
+
+    @property
+    def states(self) -> sympy.Expr:
+        """`held` without activations: the model states."""
+        return self.cost.worst(self.cost.states_on)
 
     @property
     def padded(self) -> sympy.Expr:
@@ -163,6 +167,9 @@ class Cost:
     def held_on(self, place: Place) -> sympy.Expr:
         return self.sum(lambda h: h.place == place and not h.host)
 
+    def states_on(self, place: Place) -> sympy.Expr:
+        return self.sum(lambda h: h.place == place and not h.host and h.state != "activations")
+
     def padded_on(self, place: Place) -> sympy.Expr:
         return total(h.padded_bytes for h in self.held if h.place == place and not h.host)
 
@@ -203,8 +210,10 @@ class Cost:
         if len(self.places) == 1:
             return alone
         axis = symbol(singles[0].axis or "")
-        if sympy.expand(others.xreplace({axis: exact(1)}).doit() - alone) == 0:
-            return others
+        if not others.has(sympy.Max, sympy.Min, sympy.ceiling):
+            # One formula for both, where that can be seen without much work.
+            if sympy.expand(others.xreplace({axis: exact(1)}) - alone) == 0:
+                return others
         return sympy.Piecewise((alone, sympy.Eq(axis, 1)), (others, True))
 
     def _repr_latex_(self) -> str:

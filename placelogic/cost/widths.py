@@ -38,6 +38,11 @@ class Widths:
     gather: str | None
     reduce: str | None
 
+    @property
+    def fresh(self) -> str:
+        """Of a gradient as the backward pass makes it: that of computing, but never of 8 or 4 bits."""
+        return next((one for one in (self.compute, self.params) if DTYPE_BYTES[one] >= 2), "bf16")
+
 
 def widths_of(weights: Weights) -> Widths:
     """Where nothing is stated: params fp32; compute, gradients and, without a master copy, moments like

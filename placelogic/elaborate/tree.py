@@ -87,8 +87,8 @@ def _statements(program: Program) -> Iterator[ast.Statement]:
                 yield dataclasses.replace(place, target=_target(*names))
     yield from _lines(program)
     yield from _steps(program)
-    yield from (ast.BudgetStmt(budget.amount, budget.unit, NOWHERE) for budget in program.budgets)
-    yield from (ast.ClaimStmt(claim.condition, NOWHERE) for claim in program.claims)
+    yield from (ast.BudgetStmt(one.amount, one.unit, NOWHERE) for one in program.budgets)
+    yield from (ast.ClaimStmt(one.condition, NOWHERE) for one in program.claims)
     yield from (ast.ExpectStmt(one.verdict, one.code, one.weights, NOWHERE) for one in program.expectations)
 
 
@@ -215,8 +215,7 @@ def _alike(pairs: Iterable[tuple[str, T]]) -> Iterator[tuple[list[str], T]]:
     groups: dict[T, list[str]] = {}
     for name, value in pairs:
         groups.setdefault(value, []).append(name)
-    for value, names in groups.items():
-        yield names, value
+    yield from ((names, value) for value, names in groups.items())
 
 
 def _lines(program: Program) -> Iterator[ast.Statement]:

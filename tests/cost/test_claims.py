@@ -6,9 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
+import sympy
 
 import placelogic
 from placelogic.cli import main
+from placelogic.cost.budget import falls
 from placelogic.report.diagnostic import SpecReport
 from tests.cost.specs import ADAM16
 
@@ -147,6 +149,17 @@ def test_a_budget_is_solved_for_the_sizes_that_fit() -> None:
         assert reports(BUDGET + "budget 8 GiB\n" + PAIR, N=n)["zero3"].verdict == verdict
 
 
+def test_sizes_beyond_those_tried_are_only_claimed_where_the_peak_never_grows() -> None:
+    n, p = sympy.symbols("N P")
+    assert falls(16 * sympy.ceiling(p / n) + 3, n)
+    assert falls(sympy.Max(p / n, 2 * p / n**2) * 5, n)
+    for grows in (n, p / n + n, -p / n, p * (n - 1) / n, sympy.Piecewise((1, sympy.Eq(n, 1)), (2, True))):
+        assert not falls(grows, n)
+    (report,) = reports(BUDGET + "assume N % 2 == 0\nbudget 8 GiB\nuse zero3(N)\n").values()
+    (note,) = [f for f in report.findings if f.code == "NT31"]
+    assert "N = 16, N = 18" in note.message
+
+
 def test_a_budget_that_no_size_meets() -> None:
     report = reports(BUDGET + "budget 80 GB\n" + PAIR)["data_parallel"]
     assert codes(report) == ["BU01"]
@@ -211,3 +224,11 @@ def test_shown_specs_keep_their_claims(tmp_path: Path, capsys: pytest.CaptureFix
     out = capsys.readouterr().out
     assert "  claim memory(z) == 16*P/N\n" in out
     assert "  budget 80 GiB\n" in out
+
+
+def test_states_are_without_activations() -> None:
+    text = "mesh N\nlet b, s\ndims batch = b, sequence = s\nmodel gpt { layers 2, hidden 8, heads 2, vocab 16 }\n"
+    text += "spec z { use zero3(N) }\nspec d { use data_parallel(N) }\n"
+    found = reports(text + "claim states(z) * N == states(d)\n")["z"]
+    assert found.verdict == "proved", [f.message for f in found.findings]
+    assert reports(text + "claim memory(z) * N == memory(d)\n")["z"].verdict == "refuted"

@@ -222,3 +222,46 @@ def test_sizes_that_differ_are_filled_in(capsys: pytest.CaptureFixture[str], tmp
     assert out.startswith(
         "note: filled in, as the two specs fix it differently: N\n\nheld\n  a      2*P\n  b      P/4\n  a / b  8\n"
     )
+
+
+STEP = """\
+use zero1(dp)
+step model {
+  each microbatch { accumulate }
+  reduce over dp by mean
+  update
+  gather params over dp
+}
+"""
+"""An all-reduce where a reduce-scatter would do."""
+NODES = """\
+mesh node, local
+axis dp = node*local
+let P = 10000000000
+weights model { size P }
+precision { params bf16, gradients bf16, master fp32, moments fp32 }
+"""
+
+
+def test_a_stated_step_that_costs_more_is_told(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "a.place"
+    path.write_text(NODES + STEP)
+    told = "note: costly: the step that is stated sends 3/2 times what the one that would be derived sends\n"
+    assert told in run(capsys, "cost", str(path))[1]
+    path.write_text(NODES + STEP.replace("reduce over", "reduce scattered over"))
+    assert "costly" not in run(capsys, "cost", str(path))[1]
+    path.write_text(NODES + "use zero1(dp)\n")
+    assert "costly" not in run(capsys, "cost", str(path))[1]
+
+
+def test_an_estimate_of_the_time(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "a.place"
+    path.write_text(NODES + STEP)
+    at = ("cost", str(path), "--at", "node=4,local=8", "--inter", "node")
+    out = run(capsys, *at, "--bandwidth", "400", "--inter-bandwidth", "50", "--latency", "5")[1]
+    # 52.5 GB at 400 GB/s, 5.625 GB at 50 GB/s, 3 * 31 rounds of 5 microseconds
+    assert "  time to send, an estimate  244.2 ms " in out
+    assert "time to send" not in run(capsys, *at)[1]
+    code, _, err = run(capsys, *at, "--latency", "5")
+    assert code == 2
+    assert "--inter-bandwidth and --latency go with --bandwidth" in err
