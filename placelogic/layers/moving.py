@@ -18,7 +18,7 @@ def after(shape: Shape, move: Move, axis: str) -> Shape:
         case "slice" | "scatter" | "scatter_mean" | "pad":
             return {**shape, axis: move.dim or ""}
         case "exchange":
-            return {**shape, axis: move.into or ""}
+            return {**without(shape, axis), axis: move.into or ""}
         case _:
             return shape
 
@@ -66,7 +66,8 @@ def moved_forward(value: Value, move: Move, axis: str) -> Value:
         case "exchange":
             if dim != move.dim:
                 raise Misfit(axis, f"exchanges pieces of {move.dim} over {axis}, and gets {_lies(dim)}")
-            shape[axis] = move.into or ""
+            del shape[axis]
+            shape[axis] = move.into or ""  # inside of what is cut already
             change = _same
         case "root":
             if dim is not None:

@@ -8,12 +8,12 @@ from placelogic.program.ops import Axes
 from placelogic.source import Span
 
 
-def check_order(tensor: str, shape: Shape, axes: Axes, work: Shape, span: Span) -> None:
-    """Raises PL386 where a tensor is cut in another order than shards of weights are. `work`: axis -> what it
-    cuts of the work, which no weights have."""
+def check_order(tensor: str, shape: Shape, axes: Axes, split: frozenset[str], span: Span) -> None:
+    """Raises PL386 where a tensor is cut in another order than shards of weights are. `split`: the axes that
+    split the work; where weights are cut over them too, their operation looks."""
     cut: dict[str, list[str]] = {}
     for axis, dim in shape.items():
-        if work.get(axis) != dim:
+        if axis not in split:
             cut.setdefault(dim, []).append(axis)
     for dim, several in cut.items():
         if several != sorted(several, key=axes.index):

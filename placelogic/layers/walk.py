@@ -43,11 +43,9 @@ class Walk:
     entered: list[Value] = field(default_factory=list)
     left: list[Value] = field(default_factory=list)
     arrives: Shape = field(default_factory=dict)
-    _work_dims: Shape = field(default_factory=dict)
 
     def run(self, arrives: Shape) -> None:
         self.arrives = arrives
-        self._work_dims = {axis: dim for axis, dim in arrives.items() if axis in self.split}
         value = fresh(arrives)
         for number, block in enumerate(self.chain):
             value = self._forward(Layer(block, number), value)
@@ -171,7 +169,7 @@ class Walk:
 
     def _ordered(self, layer: Layer, index: int | None, tensor: str, shape: Shape) -> None:
         op = layer.block.operations[index] if index is not None else None
-        check_order(tensor, shape, self.axes, self._work_dims, op.origin.span if op is not None else layer.block.span)
+        check_order(tensor, shape, self.axes, self.split, op.origin.span if op is not None else layer.block.span)
 
     def _planned(self, layer: Layer, tensor: str) -> Shape:
         lay = self.plan.shapes.get((layer.block.name, tensor), {})
