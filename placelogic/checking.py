@@ -14,6 +14,7 @@ from placelogic.report.diagnostic import NOTHING_STATED, FileReport, Finding, Re
 from placelogic.source import Span
 
 if TYPE_CHECKING:
+    from placelogic.claims import Judge
     from placelogic.elaborate import ElaboratedSpec
     from placelogic.evidence import Evidence
     from placelogic.program.program import Program
@@ -137,6 +138,7 @@ def check_bytes(data: bytes, path: str, settings: Settings, *, library: bool = F
 def check_text(text: str, path: str, settings: Settings = Settings(), *, library: bool = False) -> FileReport:
     """Check the text of one file; `path` is what the report calls it, and where imports start from."""
     try:
+        from placelogic.claims import judge_of
         from placelogic.elaborate import elaborate_file
         from placelogic.syntax.parse import normalised, parse
 
@@ -151,7 +153,8 @@ def check_text(text: str, path: str, settings: Settings = Settings(), *, library
         specs = elaborate_file(file, settings.at)
     except Exception as error:
         return failed(path, text, error)
-    reports = tuple(_check_spec(spec, _Place.of(spec, file, text), settings) for spec in specs)
+    judge = judge_of(specs, _options(settings))
+    reports = tuple(_check_spec(spec, _Place.of(spec, file, text), settings, judge) for spec in specs)
     if settings.fixes:
         reports = tuple(_with_fixes(report, file, text, settings) for report in reports)
     return FileReport(path, reports, text, sources_of(path, reports))
@@ -214,13 +217,14 @@ class _Place:
         return replace(finding, span=self.head)
 
 
-def _check_spec(spec: ElaboratedSpec, place: _Place, settings: Settings) -> SpecReport:
+def _check_spec(spec: ElaboratedSpec, place: _Place, settings: Settings, judge: Judge) -> SpecReport:
     from placelogic.expectations import settle
     from placelogic.program.open import open_sizes
 
     try:
         program = complete(spec)
         report = replace(_prove(program, settings), name=spec.name, open_sizes=open_sizes(program))
+        report = judge.judge(report, program)
         if settings.minimum and report.verdict == "proved":
             from placelogic.reaching import reaching
 
@@ -263,6 +267,5 @@ def _nothing_stated(place: Span) -> Finding:
 
 
 def is_text(source: str) -> bool:
-    if "\n" in source or not source:
-        return True
-    return not os.path.exists(source) and not source.endswith(".place") and len(source.split()) > 1
+    words = not os.path.exists(source) and not source.endswith(".place") and len(source.split()) > 1
+    return "\n" in source or not source or words

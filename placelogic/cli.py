@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from keyword import iskeyword
 
 import click
 
@@ -29,7 +30,8 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in NAMES:
             return None
-        return getattr(import_module(f"placelogic.commands.{cmd_name}"), cmd_name)
+        name = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
+        return getattr(import_module(f"placelogic.commands.{name}"), name)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -42,10 +44,13 @@ def cli() -> None:
     placelogic check llama.place         prove it, or show the smallest mesh where it fails
     placelogic gate                      check the specs of a repository, under its policy
     placelogic show llama.place          what is derived where the spec says nothing
+    placelogic cost llama.place          what a device holds and sends, as formulas
     placelogic fmt specs/                put files into their canonical form
     placelogic combine zero2 pipeline    say whether strategies can be combined, and at what cost
     placelogic prove                     prove again what verdicts rest on
+    placelogic replay llama.place        run it in PyTorch beside one device, and compare
     placelogic explain GI02              what a code of a report means, and what mends it
+    placelogic import deepspeed ds.json  a spec of a configuration that you have
     placelogic lsp                       the language server, for editors
     """
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from placelogic.checking import TEXT, complete, findings_of, is_text
@@ -15,6 +15,7 @@ from placelogic.source import NOWHERE
 
 if TYPE_CHECKING:
     from placelogic.cost import Cost, Options
+    from placelogic.program.program import Program
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +71,39 @@ def cost_text(text: str, path: str, name: str | None, at: Mapping[str, int], opt
         try:
             program = complete(spec)
             _check_inter(program.mesh.axes, options, path)
-            costs.append(derive(program, options))
+            found = derive(program, options)
+            costs.append(replace(found, notes=(*_costly(program, found, options), *found.notes)))
         except Exception as error:
             wrong.append(SpecReport(spec.name, "error", findings=findings_of(error, whole(path))))
     return Costed(tuple(costs), FileReport(path, tuple(wrong), text))
+
+
+def _costly(program: Program, found: Cost, options: Options) -> Iterator[str]:
+    """What a stated step costs more than the one that would be derived for the same placements."""
+    from placelogic.cost import derive
+    from placelogic.cost.compare import ratio
+    from placelogic.cost.symbols import covers
+    from placelogic.cost.text import formula
+    from placelogic.elaborate.derive import derive as derive_step
+    from placelogic.elaborate.stated import Stated
+
+    if not any(step.stated or step.lines for step in program.steps):
+        return
+    other = derive(derive_step(replace(program, steps=()), Stated({}, {}, {})), options)
+    pairs = (("sends", found.traffic.sent, other.traffic.sent), ("holds", found.memory.held, other.memory.held))
+    for verb, here, there in pairs:
+        if covers(there, here):
+            continue
+        numbers = found.number(here), found.number(there)
+        if None not in numbers:
+            if numbers[1] == 0 or numbers[0] <= numbers[1]:  # type: ignore[operator]
+                continue
+            factor = f"{float(numbers[0] / numbers[1]):.4g}"  # type: ignore[operator]
+        elif there == 0:
+            continue
+        else:
+            factor = formula(ratio(here, there))
+        yield f"costly: the step that is stated {verb} {factor} times what the one that would be derived {verb}"
 
 
 def _check_inter(axes: Sequence[str], options: Options, path: str) -> None:

@@ -22,16 +22,19 @@ FAMILIES = {
     "SC": "State consistency",
     "FW": "Computation",
     "CC": "Composition",
+    "CL": "Claims and budgets",
+    "BU": "Claims and budgets",
     "EX": "Expectations",
     "VA": "Verdicts that decide nothing",
     "UN": "Verdicts that decide nothing",
     "NT": "Notes",
+    "UB": "Beside a framework",
     "PL": "Errors in the input",
 }
 """The first two letters of a code, in the order of the list; neighbours with one title share it."""
 
 _BLOCK = re.compile(r"^```.*?^```$|^\S.*?(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
-_INPUT_ERROR = re.compile(r"PL[0-49]\d\d")
+_INPUT_ERROR = re.compile(r"PL[0-59]\d\d")
 _ABOUT = """\
 # Codes explained
 
@@ -74,7 +77,7 @@ def entry(code: str) -> Entry:
 def _near(wanted: str, known: list[str]) -> str:
     family = [name for name in known if name.startswith(wanted[:2])] if len(wanted) > 1 else []
     if family == ["PL"]:
-        return "errors in the input are PL0nn to PL4nn and PL9nn"
+        return "errors in the input are PL0nn to PL5nn and PL9nn"
     if family:
         return closest(wanted, family) or f"there are {', '.join(family)}"
     return closest(wanted, known) or "`placelogic explain` lists them all"

@@ -30,12 +30,17 @@ class Found:
     data: bytes | None = None
 
 
-def find(paths: Iterable[str]) -> tuple[Found, ...]:
-    """The files named, and every `*.place` file below the folders named, each once and in order;
-    what is hidden is left out. A path that does not exist is kept: reading it will say so."""
+CONFIGS = (".json", ".yaml", ".yml", ".toml", ".sh", ".args")
+"""What configurations of frameworks are called."""
+
+
+def find(paths: Iterable[str], *, configs: bool = False) -> tuple[Found, ...]:
+    """The files named, and every `*.place` file (or every configuration) below the folders named, each once
+    and in order; what is hidden is left out. A path that does not exist is kept: reading it will say so."""
     found: dict[str, Found] = {}
+    suffixes = CONFIGS if configs else (SUFFIX,)
     for path in paths:
-        for one in _below(path) if os.path.isdir(path) else (Found(path),):
+        for one in _below(path, suffixes) if os.path.isdir(path) else (Found(path),):
             key = os.path.abspath(one.path)
             # A file that is also named is no library by chance.
             if key not in found or (found[key].in_folder and not one.in_folder):
@@ -43,7 +48,7 @@ def find(paths: Iterable[str]) -> tuple[Found, ...]:
     return tuple(found.values())
 
 
-def _below(folder: str) -> list[Found]:
+def _below(folder: str, suffixes: tuple[str, ...]) -> list[Found]:
     found: list[Found] = []
 
     def unreadable(error: OSError) -> None:
@@ -56,10 +61,10 @@ def _below(folder: str) -> list[Found]:
     for parent, folders, names in os.walk(folder, onerror=unreadable):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
-            if name.endswith(SUFFIX) and not name.startswith("."):
+            if name.endswith(suffixes) and not name.startswith("."):
                 found.append(Found(os.path.join(parent, name), True))
     if not found:
-        message = f"there is no {SUFFIX} file in `{folder}`"
+        message = f"there is no {suffixes[0] if len(suffixes) == 1 else 'configuration'} file in `{folder}`"
         found.append(Found(folder, True, Problem("PL010", message, whole(folder), "name a file, or another folder")))
     return found
 

@@ -20,11 +20,13 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import date
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LLAMA = ROOT / "examples" / "llama3_405b_8k.place"
 PAGE = ROOT / "docs" / "benchmarks.md"
+SWEEP = 1_000_000
 
 SPEC = """mesh {mesh}
 {lets}
@@ -95,6 +97,7 @@ def figures(folder: Path, runs: int) -> Iterator[tuple[str, str, tuple[float, fl
     kept = str(folder / "cache")
     again = process("gate", "--quiet", "--cache-dir", kept, str(half))
     yield "500 such specs through the gate, nothing changed", "2 s", measured(again, runs)
+    yield from cost_figures(runs)
     wrong = folder / "wrong.place"
     wrong.write_text(spec(None).replace("by sum", "by none"))
     yield "a refuted one: counterexample, simulation and fix, warm", "", measured(lambda: check(wrong), runs)
@@ -103,6 +106,52 @@ def figures(folder: Path, runs: int) -> Iterator[tuple[str, str, tuple[float, fl
     editing = Editing(LLAMA)
     yield f"`{LLAMA.name}` in an editor, an edit to its diagnostics", "150 ms", measured(editing.edit, 5 * runs)
     editing.close()
+
+
+def cost_figures(runs: int) -> Iterator[tuple[str, str, tuple[float, float, float]]]:
+    """Formulas from a cold start, and a sweep over sizes with the functions that are exported."""
+    import numpy as np
+    from placelogic import cost
+    from placelogic.costing import rendered
+
+    opened = ("cost", str(LLAMA), "--spec", "open")
+    yield f"costs of `{LLAMA.name}`, all sizes open, cold process", "2 s", measured(process(*opened), runs)
+    module: dict = {}
+    exec(rendered("llama", [cost(LLAMA, spec="open")], "rank", "python"), module)
+    points = np.random.default_rng(0)
+    sizes = {name: points.integers(1, most, SWEEP) for name, most in (("dp", 256), ("tp", 16), ("pp", 32), ("cp", 16), ("M", 64))}
+
+    def sweep() -> None:
+        module["memory_peak_padded"](**{name: sizes[name] for name in ("dp", "tp", "pp")})
+        module["traffic_sent"](**sizes)
+
+    yield f"its peak and traffic at {SWEEP:,} points (dp, tp, pp, cp, M), NumPy", "5 s", measured(sweep, runs)
+
+
+REPLAYED = """mesh dp, tp
+let h, L
+weights attn { size 4*h*h*L, layers L, dims in out }
+weights norm { size 2*h*L, layers L, kind vector }
+use fsdp(dp) * sequence_parallel(tp)
+"""
+
+
+def replays(runs: int) -> Iterator[tuple[str, str, tuple[float, float, float]]]:
+    """One spec on 4 processes, both ways, once torch is imported. Nothing where it is not installed."""
+    from importlib.util import find_spec
+
+    if find_spec("torch") is None:
+        return
+    from placelogic.replaying import Wishes, replay_text
+
+    for way in ("direct", "native"):
+        wishes = Wishes(way=way, optimizer="sgd")
+
+        def run(wishes: Wishes = wishes) -> object:
+            return replay_text(REPLAYED, "replayed.place", None, wishes, lambda what: None)
+
+        what = f"replay of FSDP x sequence parallelism on 4 processes, {way}, torch imported"
+        yield what, "5 s", measured(run, max(1, runs // 2))
 
 
 def machine() -> str:
@@ -125,7 +174,7 @@ def main() -> None:
     options = parser.parse_args()
     lines = ["| what | target | median | min | max |", "|---|---|---|---|---|"]
     with tempfile.TemporaryDirectory() as folder:
-        for what, target, (median, low, high) in figures(Path(folder), options.runs):
+        for what, target, (median, low, high) in chain(figures(Path(folder), options.runs), replays(options.runs)):
             lines.append(f"| {what} | {target} | {shown(median)} | {shown(low)} | {shown(high)} |")
             print(lines[-1], flush=True)
     if options.write:

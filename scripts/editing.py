@@ -1,6 +1,6 @@
 """An editor with one file open, driven from a script: how long from an edit to its diagnostics.
 
-    python scripts/editing.py FILE          # the median of a few edits
+python scripts/editing.py FILE          # the median of a few edits
 """
 
 from __future__ import annotations
@@ -90,7 +90,9 @@ def main() -> None:
         editing.edit()
         seconds.append(time.perf_counter() - start)
     editing.close()
-    print(f"median {statistics.median(seconds) * 1000:.1f} ms, {min(seconds) * 1000:.1f} to {max(seconds) * 1000:.1f} ms")
+    print(
+        f"median {statistics.median(seconds) * 1000:.1f} ms, {min(seconds) * 1000:.1f} to {max(seconds) * 1000:.1f} ms"
+    )
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from placelogic.combine.conditions import Condition, conditions
 from placelogic.compat import assert_never
 from placelogic.problem import SpecError
 from placelogic.program.program import Program
-from placelogic.report.diagnostic import FileReport, SpecReport
+from placelogic.report.diagnostic import FileReport, Finding, SpecReport
 
 if TYPE_CHECKING:
     from placelogic.cost.repeated import Repeated
@@ -27,7 +27,7 @@ class Combination:
     `uncosted` says why costs are not known, where they are not. *meaningless*: the strategies contradict each other in what they say of
     one axis, or say what is not modelled, so that there is no spec to decide. `overridden`: strategies of which
     no cut is left, because others say more specifically where everything lies. `together`: the answer where the strategies share their first axis; None if asked
-    for that, or where there is no axis to share."""
+    for that, or where there is no axis to share. `refused`: rules of a framework against it, if one was asked about."""
 
     composition: Composition
     answer: Answer
@@ -38,6 +38,7 @@ class Combination:
     staged: str | None = None
     overridden: tuple[str, ...] = ()
     together: Combination | None = None
+    refused: tuple[Finding, ...] = ()
 
     @property
     def spec(self) -> SpecReport:

@@ -82,9 +82,13 @@ def _trials(composition: Composition, program: Program) -> Iterator[_Trial]:
             text = "random numbers (dropout) agree along AXIS where values must be copies"
             yield _Trial(text, f"random * over {axis} different", axis)
     if program.clip is not None:
-        text = "clipping counts every element once: squares are summed over the axes that cut gradients, and over no other"
+        text = (
+            "clipping counts every element once: squares are summed over the axes that cut gradients, and over no other"
+        )
         yield _Trial(text, "clip global_norm { * over none }", instead_of="clip global_norm")
-    text = "all devices and micro-batches have as many loss tokens, or the loss is averaged over all (`loss mean global`)"
+    text = (
+        "all devices and micro-batches have as many loss tokens, or the loss is averaged over all (`loss mean global`)"
+    )
     yield _Trial(text, "tokens uneven")
     if all(group.optimizer.name == "adamw" for group in program.weights):
         text = "the optimizer updates element by element (Adam, SGD, Lion; Muon and Shampoo need whole matrices)"

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import combinations
 
 from placelogic.combine.answer import Combination, Question, answer
 from placelogic.combine.strategies import standard_strategies
 
 
-def pairs(same_axis: bool) -> Iterator[Combination]:
+def names_of_pairs() -> tuple[tuple[str, str], ...]:
     """In the order of the names, each pair once."""
-    names = standard_strategies()
-    for index, first in enumerate(names):
-        for second in names[index + 1 :]:
-            yield answer(Question((first, second), same_axis), full=False)
+    return tuple(combinations(standard_strategies(), 2))
+
+
+def pairs(same_axis: bool) -> Iterator[Combination]:
+    """The answers, in the same order, as they are found."""
+    for names in names_of_pairs():
+        yield answer(Question(names, same_axis), full=False)
 
 
 def page() -> str:

@@ -27,7 +27,7 @@ class Strategy:
 @cache
 def standard_strategies() -> tuple[str, ...]:
     """The strategies of the standard library, in alphabetical order."""
-    found = ((name, standard(name)) for name in standard_names())
+    found = ((name, standard(name)) for name in standard_names("std"))
     return tuple(name for name, one in found if one is not None and isinstance(one.node, ast.StrategyDef))
 
 

@@ -10,10 +10,13 @@ NAMES = (
     "fmt",
     "combine",
     "prove",
+    "replay",
     "explain",
+    "import",
     "init",
     "doctor",
     "completion",
     "lsp",
 )
-"""In the order in which `placelogic --help` lists them. A module holds a click command of its own name."""
+"""In the order in which `placelogic --help` lists them. A module holds a click command of its own name;
+a name that is a keyword of Python has an underscore behind it there."""

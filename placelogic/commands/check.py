@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from placelogic.commands.importer_options import request, set_option, tokens_option, version_option, world_option
 from placelogic.commands.options import (
     STDIN,
     STDIN_ARGUMENT,
@@ -34,10 +36,25 @@ if TYPE_CHECKING:
 @click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="Wall clock of a query.")
 @click.option("--recheck", is_flag=True, help="Let cvc5 decide every question again; it must agree with z3.")
 @click.option("--emit-smt2", metavar="DIR", help="Write every question into DIR, to be decided without placelogic.")
+@click.option("--from", "framework", metavar="FRAMEWORK", help="FILE is a configuration of this framework.")
+@world_option
+@set_option
+@version_option
+@tokens_option
 @jobs_option
 @click.option("-q", "--quiet", is_flag=True, help="Print only what fails.")
 def check(
-    files: tuple[str, ...], form: str, outputs: tuple[str, ...], jobs: int | None, quiet: bool, **settings: Any
+    files: tuple[str, ...],
+    form: str,
+    outputs: tuple[str, ...],
+    jobs: int | None,
+    quiet: bool,
+    framework: str | None,
+    world: int | None,
+    given: tuple[tuple[str, str], ...],
+    version: str | None,
+    tokens: str | None,
+    **settings: Any,
 ) -> int:
     """Prove specs right on every mesh they allow, or show the smallest mesh where they are wrong.
 
@@ -48,6 +65,7 @@ def check(
     placelogic check specs/ --quiet
     placelogic check llama.place --at dp=64,tp=8
     placelogic check llama.place --format json | jq '.files[].specs[].verdict'
+    placelogic check --from deepspeed ds_config.json --world 64
 
     Exit codes: 0 all proved (or as expected), 1 any refuted, 2 any error, 3 any undecided or vacuous.
     """
@@ -63,15 +81,28 @@ def check(
         options = Settings(**settings)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
+    if framework is None and (world or given or version or tokens):
+        raise click.UsageError("--world, --set, --framework-version and --tokens go with --from")
     files_to_write = parse_outputs(outputs)
-    found = [Found(STDIN, data=stdin_bytes()) if one.path == STDIN_ARGUMENT else one for one in find(files)]
+    found = [
+        Found(STDIN, data=stdin_bytes()) if one.path == STDIN_ARGUMENT else one
+        for one in find(files, configs=framework is not None)
+    ]
     look = Look(terminal_width(sys.stdout), quiet)
     printer = Printer(sys.stdout)
     progress = Progress([one.path for one in found], sys.stderr)
     done: list[FileReport] = []
+
+    def files_of() -> Iterator[FileReport]:
+        if framework is None:
+            return check_files(found, options, worthwhile(len(found), jobs))
+        from placelogic.importing import check_each
+
+        return check_each(framework, found, request(world, given, version, tokens), options)
+
     try:
         progress.step()
-        for file in check_files(found, options, worthwhile(len(found), jobs)):
+        for file in files_of():
             done.append(file)
             if form == "text" and (lines := file_lines(file, look)):
                 progress.clear()

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import click
 
 from placelogic.commands.options import at_option
+
+if TYPE_CHECKING:
+    from placelogic.combine.answer import Combination
 
 
 @click.command(short_help="Say whether strategies can be combined, and at what cost.")
@@ -15,6 +20,7 @@ from placelogic.commands.options import at_option
 @click.option("--same-axis", is_flag=True, help="Give all strategies one axis, instead of one each.")
 @click.option("--with", "more", metavar="STATEMENT", multiple=True, help="A statement to add: 'optimizer muon'.")
 @click.option("--import", "imports", metavar="FILE", multiple=True, help="A file with strategies of your own.")
+@click.option("--framework", metavar="FRAMEWORK", help="Say too what this framework refuses, and why.")
 @click.option("--print", "only_print", is_flag=True, help="Print the spec that is decided, and stop.")
 @click.option("--format", "form", type=click.Choice(["text", "json", "markdown"]), help="Form of the answer.")
 @at_option
@@ -24,6 +30,7 @@ def combine(
     same_axis: bool,
     more: tuple[str, ...],
     imports: tuple[str, ...],
+    framework: str | None,
     only_print: bool,
     form: str | None,
     at: dict[str, int],
@@ -37,6 +44,7 @@ def combine(
     placelogic combine zero2 pipeline
     placelogic combine 'zero1(dp)' 'data_parallel(dp)'
     placelogic combine zero1 tensor_parallel --with 'optimizer muon for matrix'
+    placelogic combine zero2 pipeline --framework deepspeed
     placelogic combine zero3 pipeline --print > start.place
     placelogic combine --all
 
@@ -46,15 +54,20 @@ def combine(
     from placelogic.combine.answer import Question, answer
     from placelogic.combine.compose import compose
     from placelogic.commands.options import print_problems
-    from placelogic.problem import SpecError
+    from placelogic.frontends.load import FRAMEWORKS
+    from placelogic.frontends.refusals import asked
+    from placelogic.problem import SpecError, closest
     from placelogic.report import combine as told
     from placelogic.report.terminal import Printer, terminal_width
     from placelogic.report.text import Look
 
-    if everything and (strategies or more or imports or only_print or at):
+    if everything and (strategies or more or imports or only_print or framework or at):
         raise click.UsageError("--all takes no strategies, and of the options only --same-axis and --format")
     if not everything and not strategies:
         raise click.UsageError("name two strategies or more, or say --all")
+    if framework is not None and framework not in FRAMEWORKS:
+        hint = closest(framework, FRAMEWORKS) or f"there are {', '.join(FRAMEWORKS)}"
+        raise click.UsageError(f"no framework `{framework}` is known here; {hint}")
     if form == "markdown" and not everything:
         raise click.UsageError("--format markdown goes with --all")
     if everything:
@@ -64,6 +77,8 @@ def combine(
             sys.stdout.write(compose(strategies, same_axis, imports, more).text)
             return 0
         one = answer(Question(strategies, same_axis, imports, more, at))
+        if framework is not None:
+            one = replace(one, refused=asked(framework, [part.name for part in one.composition.parts], one.spec.verdict))
     except SpecError as error:
         place = error.problems[0].span.path
         print_problems(failed(place, "", error))
@@ -77,7 +92,7 @@ def combine(
 
 
 def _matrix(same_axis: bool, form: str) -> int:
-    from placelogic.combine.matrix import page, pairs
+    from placelogic.combine.matrix import names_of_pairs, page, pairs
     from placelogic.report import combine as told
     from placelogic.report.matrix import matrix_lines
     from placelogic.report.terminal import Printer, Progress, terminal_width
@@ -86,9 +101,13 @@ def _matrix(same_axis: bool, form: str) -> int:
     if form == "markdown":
         sys.stdout.write(page())
         return 0
-    progress = Progress([], sys.stderr)
+    progress = Progress([" * ".join(names) for names in names_of_pairs()], sys.stderr)
+    found: list[Combination] = []
     try:
-        found = list(pairs(same_axis))
+        progress.step()
+        for one in pairs(same_axis):
+            found.append(one)
+            progress.step()
     finally:
         progress.clear()
     if form == "json":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from fractions import Fraction
 
 import click
 
@@ -31,6 +32,21 @@ FORMS = ("text", "latex", "markdown", "json", "python", "csv")
 )
 @click.option("--ahead", type=click.IntRange(0, 1000), default=0, help="Units gathered before they are needed.")
 @click.option("--inter", metavar="AXIS,...", default="", help="Axes that cross nodes: traffic is split by it.")
+@click.option(
+    "--bandwidth",
+    type=click.FloatRange(0, min_open=True),
+    metavar="GB/S",
+    help="Of one device: adds an estimate of the time to send.",
+)
+@click.option(
+    "--inter-bandwidth",
+    type=click.FloatRange(0, min_open=True),
+    metavar="GB/S",
+    help="The same between nodes (see --inter).",
+)
+@click.option(
+    "--latency", type=click.FloatRange(0), default=0.0, metavar="US", help="Microseconds for each round of a ring."
+)
 def cost(
     file: str,
     name: str | None,
@@ -41,6 +57,9 @@ def cost(
     unit: str,
     ahead: int,
     inter: str,
+    bandwidth: float | None,
+    inter_bandwidth: float | None,
+    latency: float,
 ) -> int:
     """Derive what one device holds, its peak, and what it sends in a step, from the step program that is
     proved. FILE may be - for standard input.
@@ -57,6 +76,8 @@ def cost(
     from placelogic.checking import failed
     from placelogic.syntax.read import decode, read_source
 
+    if bandwidth is None and (inter_bandwidth is not None or latency):
+        raise click.UsageError("--inter-bandwidth and --latency go with --bandwidth")
     if standalone and form != "latex":
         raise click.UsageError("--standalone goes with --format latex")
     path, text = STDIN if file == STDIN_ARGUMENT else file, ""
@@ -66,7 +87,15 @@ def cost(
         from placelogic.costing import cost_text, rendered
 
         axes = tuple(filter(None, (axis.strip() for axis in inter.split(","))))
-        found = cost_text(text, path, name, at, Options(unit, ahead, axes))  # type: ignore[arg-type]
+        options = Options(
+            unit,  # type: ignore[arg-type]
+            ahead,
+            axes,
+            bandwidth=None if bandwidth is None else Fraction(bandwidth) * 10**9,
+            inter_bandwidth=None if inter_bandwidth is None else Fraction(inter_bandwidth) * 10**9,
+            latency=Fraction(latency) / 10**6,
+        )
+        found = cost_text(text, path, name, at, options)
         sys.stdout.write(rendered(path, found.costs, per, form, standalone))
     except Exception as error:
         print_problems(failed(path, text, error))

@@ -17,7 +17,12 @@ fixes stay symbols too, their values are in `Cost.values`.
 
 Modules: symbols.py (names and numbers to sympy), places.py, shards.py (elements on a device),
 widths.py (bytes per element), memory.py, traffic.py, schedule.py (in-flight micro-batches, bubbles),
-layers.py (saved activations and the traffic of layer operations, where a spec has them).
+layers.py (saved activations and the traffic of layer operations, where a spec has them); tables.py and the
+forms of output; claims.py and budget.py, for `check`.
+
+Codes: PL360 an optimizer whose state has unknown shapes, PL361 ends of different axes, PL367 one size fixed
+differently, PL363 an unknown cost. Raised with a claim or budget as a whole (placelogic/claims.py): PL364 no
+cost, PL365 a spec with errors, PL366 open sizes.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ def lines(found: Comparison) -> Iterator[str]:
     if first == second:
         first, second = f"{first} (first)", f"{second} (second)"
     if found.differing:
-        yield f"note: {', '.join(found.differing)} differ between the two, and are filled in"
+        yield f"note: filled in, as the two specs fix it differently: {', '.join(found.differing)}"
     width = max(len(first), len(second)) + 3 + min(len(first), len(second))
     for side in found.sides:
         yield ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Literal
 
 import sympy
@@ -11,19 +12,24 @@ import sympy
 from placelogic.program.ops import Axes, Origin
 
 State = Literal["params", "optimizer", "gradients", "activations"]
-Part = Literal["params", "master", "moments", "gradients", "activations"]
+Part = Literal["params", "master", "moments", "gradients", "update", "activations"]
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
     """`unit`: what is gathered at once, one `layer` of all weights with that many layers, or one layer
     of one weight `group`. `ahead`: units gathered before they are needed. `inter`: axes that cross
-    nodes. `activations`: whether saved activations are counted, where the spec has layer operations."""
+    nodes. `activations`: whether saved activations are counted, where the spec has layer operations.
+    `bandwidth`, `inter_bandwidth` (bytes per second, of one device) and `latency` (seconds): for an estimate
+    of the time that sending takes."""
 
     unit: Literal["layer", "group"] = "layer"
     ahead: int = 0
     inter: Axes = ()
     activations: bool = True
+    bandwidth: Fraction | None = None
+    inter_bandwidth: Fraction | None = None
+    latency: Fraction = Fraction(0)
 
 
 @dataclass(frozen=True, slots=True)

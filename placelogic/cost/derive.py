@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from placelogic.cost import layers, memory, traffic
 from placelogic.cost.data import Collective, Options
 from placelogic.cost.places import places_of
-from placelogic.cost.schedule import bubble
+from placelogic.cost.schedule import bubble, in_flight
 from placelogic.cost.shards import size_of
 from placelogic.cost.symbols import Sizes, total
 from placelogic.cost.totals import Cost
 from placelogic.cost.widths import QUANTISED, UNSTATED
+from placelogic.program.expr import Num, holds
 from placelogic.program.program import Program
 
 
@@ -35,25 +37,31 @@ def derive(program: Program, options: Options = Options()) -> Cost:
         collectives=tuple(_merged(moved)),
         parameters=total(size_of(weights, sizes) for weights in program.weights),
         bubble=bubble(program, sizes),
-        notes=tuple(_notes(program)),
+        in_flight={place.name: in_flight(program, sizes, place) for place in places},
+        notes=tuple(_notes(program, sizes)),
         options=options,
     )
 
 
 def _merged(moved: tuple[Collective, ...]) -> Iterator[Collective]:
     """Terms that are the same on several places become one."""
-    import dataclasses
-
     found: dict[tuple, list[Collective]] = {}
     for one in moved:
-        key = dataclasses.replace(one, places=())
+        key = replace(one, places=())
         found.setdefault((key.group, key.what, key.operation, key.axes, key.label, key.bytes, key.members, key.inner,
                           key.times, key.dtype, key.origin), []).append(one)  # fmt: skip
     for same in found.values():
-        yield dataclasses.replace(same[0], places=tuple(place for one in same for place in one.places))
+        yield replace(same[0], places=tuple(place for one in same for place in one.places))
 
 
-def _notes(program: Program) -> Iterator[str]:
+def _notes(program: Program, sizes: Sizes) -> Iterator[str]:
+    for assumption in program.assumptions:
+        sides = assumption.condition.left, assumption.condition.right
+        left, right = (sizes.known(sizes.read(side)) for side in sides)
+        if left is not None and right is not None and not holds(
+            replace(assumption.condition, left=Num(left), right=Num(right)), {}
+        ):  # fmt: skip
+            yield f"these sizes are not allowed: `{assumption.text}` does not hold"
     silent = [w.name for w in program.weights if "params" not in w.precision]
     if silent:
         yield f"no precision of params is stated for {', '.join(silent)}: {UNSTATED} is assumed"

@@ -45,6 +45,7 @@ def as_data(cost: Cost) -> dict[str, Any]:
         "sizes": {name: _number(value) for name, value in cost.values.items()},
         "parameters": amount(cost.parameters),
         "memory": {
+            "model_states": amount(memory.states),
             "held": amount(memory.held),
             "held_padded": amount(memory.padded),
             "held_and_unit": amount(memory.with_unit),

@@ -54,7 +54,9 @@ def _of(program: Program, weights: Weights, sizes: Sizes, place: Place) -> Itera
         yield term("gradients", "gradients", gradients, widths.gradients, buffers(program, weights))
     step = program.step(weights.name)
     moved = step is not None and any(isinstance(op, OffloadGradients) for op in flat(step.ops))
-    if moved and gradients.host is None:
+    if widths.update is not None:
+        yield term("gradients", "update", optimizer, widths.update)
+    elif moved and gradients.host is None:
         # An update on the host reads its own shard of the gradient there.
         yield term("gradients", "gradients", optimizer, widths.gradients, host=True)
     if optimizer.host is not None and widths.master is None and weights.params.host is None:
@@ -100,10 +102,10 @@ def _using(weights: Weights, sizes: Sizes, place: Place, options: Options) -> It
     if weights.frozen:
         return
     narrowed = set(cut_axes(gradients)) - set(cut_axes(params, "S"))
-    moved = gradients.materialized is not None or gradients.host is not None or widths.gradients != widths.compute
+    moved = gradients.materialized is not None or gradients.host is not None or widths.gradients != widths.fresh
     if narrowed or moved:
-        whole = elements * compute
-        yield Transient(place, "whole gradient", unit, weights.name, whole, whole, widths.compute)
+        whole = elements * width(widths.fresh)
+        yield Transient(place, "whole gradient", unit, weights.name, whole, whole, widths.fresh)
 
 
 def unit_of(weights: Weights, options: Options) -> str:

@@ -51,7 +51,11 @@ def repeated(program: Program) -> tuple[Repeated, ...]:
         mine = [one for one in mine if mine[0].places[0] in one.places]
         for axes in dict.fromkeys(one.axes for one in mine):
             there = [one for one in mine if one.axes == axes]
-            once = [o for o in single.collectives if (o.group, o.axes) == (weights.name, axes) and o.places == there[0].places]
+            once = [
+                o
+                for o in single.collectives
+                if (o.group, o.axes) == (weights.name, axes) and o.places == there[0].places
+            ]
             factor = _factor(cost, there, once)
             if factor is not None:
                 sent = tuple(Sent(one.operation, one.what, str(_valued(cost, one.times))) for one in there)

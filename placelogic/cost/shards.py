@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import sympy
 
@@ -60,7 +60,7 @@ def padded(weights: Weights, layout: Layout, sizes: Sizes, place: Place) -> symp
         count = members(weights, cut.axes, sizes, place)
         if cut.dim == "param" or (cut.dim == "layer" and weights.layers is None):
             elements = elements / count
-        elif cut.dim != "layer":
+        elif cut.dim != "layer" and count != 1:
             elements = ceiling(elements / count)
     return elements
 
@@ -74,9 +74,7 @@ def _layers(weights: Weights, cut: Cut, layers: sympy.Expr, sizes: Sizes, place:
 
 
 def ceiling(expr: sympy.Expr) -> sympy.Expr:
-    return sympy.ceiling(expr)
-
-
-def rounding_matters(held: Iterable[tuple[sympy.Expr, sympy.Expr]], value: Callable[[sympy.Expr], object]) -> bool:
-    """Whether padding makes a difference at the sizes known, or may make one at those left open."""
-    return any(value(a - b) != 0 for a, b in held)
+    """Rounded up. sympy's own evaluation would try numbers and signs first, which takes most of the time."""
+    if expr.is_Rational:
+        return sympy.Integer(-(-expr.p // expr.q))
+    return sympy.ceiling(expr, evaluate=False)

@@ -102,7 +102,7 @@ def largest(candidates) -> sympy.Expr:
             continue
         kept = [other for other in kept if not covers(one, other)]
         kept.append(one)
-    return sympy.Max(*kept) if len(kept) > 1 else (kept[0] if kept else sympy.Integer(0))
+    return sympy.Max(*kept, evaluate=False) if len(kept) > 1 else (kept[0] if kept else sympy.Integer(0))
 
 
 def covers(a: sympy.Expr, b: sympy.Expr) -> bool:

@@ -9,6 +9,7 @@ from typing import Literal, get_args
 import sympy
 
 from placelogic.cost.data import Collective, Place
+from placelogic.cost.time import seconds
 from placelogic.cost.totals import Cost
 
 Per = Literal["rank", "stage", "group", "collective"]
@@ -17,11 +18,11 @@ VIEWS: tuple[str, ...] = get_args(Per)
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One quantity. `labels` are its cells in the label columns; `unit`: bytes, parameters, or a share of 1."""
+    """One quantity. `labels` are its cells in the label columns; `unit`: bytes, parameters, a share of 1, or seconds."""
 
     labels: tuple[str, ...]
     formula: sympy.Expr
-    unit: Literal["bytes", "parameters", "share"] = "bytes"
+    unit: Literal["bytes", "parameters", "share", "seconds"] = "bytes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,8 @@ def _memory(cost: Cost, place: Place) -> Iterator[Row]:
     for state in STATES:
         terms = [h for h in cost.held if h.place == place and h.state == state and not h.host]
         if terms:
+            if state == "activations":
+                yield Row(("model states",), cost.states_on(place))
             yield Row((state,), sympy.Add(*(h.bytes for h in terms)))
     held, padded = cost.held_on(place), cost.padded_on(place)
     yield Row(("held",), held)
@@ -96,6 +99,8 @@ def _worst(cost: Cost) -> Iterator[Row]:
     memory = cost.memory
     for state in STATES:
         if any(h.state == state and not h.host for h in cost.held):
+            if state == "activations":
+                yield Row(("model states",), memory.states)
             yield Row((state,), memory.state(state))
     yield Row(("held",), memory.held)
     if cost.transients:
@@ -114,6 +119,8 @@ def _traffic(cost: Cost) -> Iterator[Row]:
         yield Row(("between nodes",), traffic.inter)
     if any(not c.device_to_device for c in cost.collectives):
         yield Row(("to and from the host",), traffic.host)
+    if (time := seconds(cost)) is not None:
+        yield Row(("time to send, an estimate",), time, "seconds")
     if cost.bubble is not None:
         yield Row(("bubble, over ideal time",), sympy.factor(cost.bubble), "share")
         yield Row(("bubble, over whole time",), sympy.factor(cost.bubble / (1 + cost.bubble)), "share")

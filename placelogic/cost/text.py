@@ -22,7 +22,7 @@ class _Printer(StrPrinter):
         parts = []
         for value, condition in expr.args:
             text = self._print(value)
-            parts.append(text if condition == True else f"{text} if {self._print(condition)} else ")  # noqa: E712
+            parts.append(text if condition is sympy.true else f"{text} if {self._print(condition)} else ")
         return f"({''.join(parts)})"
 
     def _print_Relational(self, expr: sympy.core.relational.Relational) -> str:
@@ -47,6 +47,8 @@ def human(value: Fraction, unit: str) -> str:
     """`1.875 GB (1.746 GiB)`: GB is 1e9 bytes, GiB is 2**30."""
     if unit == "share":
         return f"{float(100 * value):.4g} %"
+    if unit == "seconds":
+        return f"{float(value):.4g} s" if value >= 1 or value == 0 else f"{float(1000 * value):.4g} ms"
     if unit == "parameters":
         return f"{_scaled(value, 1000, ('', ' thousand', ' million', ' billion', ' trillion'))}"
     if value < 1000:
@@ -101,7 +103,7 @@ def _cells(cost: Cost, row: Row) -> Iterator[tuple[str, ...]]:
     if value is None and isinstance(row.formula, sympy.Piecewise):
         *labels, last = row.labels
         for part, condition in reversed(row.formula.args):
-            when = "" if condition == True else f", {formula(condition)}"  # noqa: E712
+            when = "" if condition is sympy.true else f", {formula(condition)}"
             yield (*labels, f"{last}{when}", "", formula(part))
         return
     yield _line(row, value)

@@ -12,7 +12,6 @@ from placelogic.cost.data import Collective, Held, Options, Place, Transient
 from placelogic.cost.symbols import Sizes, at, exact, largest, symbol, total
 from placelogic.program.ops import Axes
 
-
 GATHERED = ("gathered params", "kept params")
 """What using params that are gathered takes, by the semantics of S*."""
 
@@ -27,6 +26,11 @@ class Memory:
     def held(self) -> sympy.Expr:
         """What stays on the device through the step, shards dividing evenly."""
         return self.cost.worst(self.cost.held_on)
+
+    @property
+    def states(self) -> sympy.Expr:
+        """`held` without activations: the model states."""
+        return self.cost.worst(self.cost.states_on)
 
     @property
     def padded(self) -> sympy.Expr:
@@ -108,8 +112,8 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The cost of one spec. `values` are the sizes that the spec fixes; `notes` say what is assumed
-    or left out."""
+    """The cost of one spec. `in_flight`: by place, micro-batches whose activations it keeps at once. `notes` say
+    what is assumed or left out."""
 
     name: str
     axes: Axes
@@ -120,6 +124,7 @@ class Cost:
     collectives: tuple[Collective, ...]
     parameters: sympy.Expr
     bubble: sympy.Expr | None
+    in_flight: Mapping[str, sympy.Expr]
     notes: tuple[str, ...]
     options: Options
 
@@ -142,6 +147,11 @@ class Cost:
         found |= self.traffic.host.free_symbols | self.memory.peak.free_symbols
         return {one.name: one for one in sorted(found, key=lambda one: one.name)}
 
+    @property
+    def size_names(self) -> tuple[str, ...]:
+        """Names of the symbols of all sizes, open and fixed."""
+        return tuple(meaning.name for meaning in self.sizes.meanings.values() if meaning.is_Symbol)
+
     def number(self, expr: sympy.Expr, **sizes: int) -> Fraction | None:
         """The value at the sizes that the spec fixes and those given; None where others are open."""
         found = at(expr, {**self.values, **{symbol(name).name: Fraction(size) for name, size in sizes.items()}})
@@ -156,6 +166,9 @@ class Cost:
 
     def held_on(self, place: Place) -> sympy.Expr:
         return self.sum(lambda h: h.place == place and not h.host)
+
+    def states_on(self, place: Place) -> sympy.Expr:
+        return self.sum(lambda h: h.place == place and not h.host and h.state != "activations")
 
     def padded_on(self, place: Place) -> sympy.Expr:
         return total(h.padded_bytes for h in self.held if h.place == place and not h.host)
@@ -197,8 +210,10 @@ class Cost:
         if len(self.places) == 1:
             return alone
         axis = symbol(singles[0].axis or "")
-        if sympy.expand(others.xreplace({axis: exact(1)}).doit() - alone) == 0:
-            return others
+        if not others.has(sympy.Max, sympy.Min, sympy.ceiling):
+            # One formula for both, where that can be seen without much work.
+            if sympy.expand(others.xreplace({axis: exact(1)}) - alone) == 0:
+                return others
         return sympy.Piecewise((alone, sympy.Eq(axis, 1)), (others, True))
 
     def _repr_latex_(self) -> str:

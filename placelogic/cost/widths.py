@@ -26,15 +26,22 @@ UNSTATED = "fp32"
 @dataclass(frozen=True, slots=True)
 class Widths:
     """dtypes of one group: of params as held, as computed with (`compute`), as sent when gathered (`gather`)
-    and reduced (`reduce`); of gradients, the master copy (None: there is none) and moments."""
+    and reduced (`reduce`); of gradients, the master copy (None: there is none), moments, and a copy of the
+    gradient that the optimizer reads (`update`)."""
 
     params: str
     compute: str
     gradients: str
     master: str | None
     moments: str
+    update: str | None
     gather: str | None
     reduce: str | None
+
+    @property
+    def fresh(self) -> str:
+        """Of a gradient as the backward pass makes it: that of computing, but never of 8 or 4 bits."""
+        return next((one for one in (self.compute, self.params) if DTYPE_BYTES[one] >= 2), "bf16")
 
 
 def widths_of(weights: Weights) -> Widths:
@@ -47,7 +54,14 @@ def widths_of(weights: Weights) -> Widths:
     quantised = "int8" if weights.optimizer.name in QUANTISED else None
     moments = quantised or said.get("moments", master or params)
     return Widths(
-        params, compute, said.get("gradients", params), master, moments, said.get("gather"), said.get("reduce")
+        params=params,
+        compute=compute,
+        gradients=said.get("gradients", params),
+        master=master,
+        moments=moments,
+        update=said.get("update"),
+        gather=said.get("gather"),
+        reduce=said.get("reduce"),
     )
 
 

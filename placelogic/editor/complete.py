@@ -11,7 +11,9 @@ from placelogic.program import catalog
 from placelogic.syntax import ast
 from placelogic.syntax.cursor import Cursor, cursor
 
-Sort = Literal["word", "axis", "size", "weights", "kind", "strategy", "model", "dimension", "value", "code", "parameter"]
+Sort = Literal[
+    "word", "axis", "size", "weights", "kind", "strategy", "model", "dimension", "value", "code", "parameter"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,9 @@ def _names(here: Cursor, text: Text) -> Iterator[Choice]:
     last = here.keywords[-1] if here.keywords else ""
     block = here.opened[:1]
     if block == ("precision",):
-        yield from (Choice(name, "value") for name in (catalog.DTYPE_BYTES if here.before else catalog.PRECISION_STATES))
+        yield from (
+            Choice(name, "value") for name in (catalog.DTYPE_BYTES if here.before else catalog.PRECISION_STATES)
+        )
     elif block == ("model",) and ")" not in here.opened:  # a use: a definition has parentheses
         yield from _of(("size",), text) if here.before else _parameters(here.opened[1], text)
     elif last == "use" and here.depth:
@@ -108,7 +112,13 @@ def _of(sorts: Iterable[Sort], text: Text) -> Iterator[Choice]:
             case "strategy" | "model":
                 yield from _definitions(sort, text)
             case "dimension":
-                names = {name for group in groups(text) for p in group.props if isinstance(p, ast.DimsProp) for name in p.names}
+                names = {
+                    name
+                    for group in groups(text)
+                    for p in group.props
+                    if isinstance(p, ast.DimsProp)
+                    for name in p.names
+                }
                 known = [*catalog.STATE_DIMS, *catalog.ACTIVATION_DIMS, *sorted(names)]
                 yield from (Choice(name, "dimension") for name in dict.fromkeys(known))
 

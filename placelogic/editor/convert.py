@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 
 from lsprotocol import types
 
 from placelogic.editor.complete import Choice, Sort
 from placelogic.editor.text import Text
-from placelogic.report.diagnostic import FileReport, Finding, SpecReport, exit_code
+from placelogic.report.diagnostic import FileReport, Finding, SpecReport
+from placelogic.report.fingerprint import fingerprints
+from placelogic.report.telling import QUIET_NOTES, as_expected, level, story
 from placelogic.source import Span
 
 SOURCE = "placelogic"
@@ -66,61 +69,39 @@ class Units:
 
 def diagnostics(report: FileReport, text: Text, units: Units) -> list[types.Diagnostic]:
     """What a report has to say, in the order of the text; what is wrong with the whole file once."""
-    found = [_diagnostic(report, spec, finding, text, units) for spec in report.specs for finding in spec.findings]
-    once = {(d.code, d.message, d.range.start.line, d.range.start.character): d for d in found if d is not None}
-    return sorted(once.values(), key=lambda d: (d.range.start.line, d.range.start.character))
+    found: dict[tuple, types.Diagnostic] = {}
+    for spec, finding, _ in fingerprints(report):
+        if finding.code not in QUIET_NOTES:
+            one = _diagnostic(report, spec, finding, text, units)
+            found.setdefault((one.code, one.message, one.range.start.line, one.range.start.character), one)
+    return sorted(found.values(), key=lambda one: (one.range.start.line, one.range.start.character))
 
 
-NOTHING_STATED_AT_ALL = "NT02"
-"""A note on every spec that is only being begun: not told while one types."""
+_SEVERITIES = {
+    "error": types.DiagnosticSeverity.Error,
+    "warning": types.DiagnosticSeverity.Warning,
+    "note": types.DiagnosticSeverity.Information,
+}
 
 
 def _diagnostic(
-    report: FileReport, spec: SpecReport, finding: Finding, text: Text, units: Units
-) -> types.Diagnostic | None:
-    if finding.code == NOTHING_STATED_AT_ALL:
-        return None
-    severity = {
-        "error": types.DiagnosticSeverity.Error,
-        "warning": types.DiagnosticSeverity.Warning,
-        "note": types.DiagnosticSeverity.Information,
-    }[finding.severity]
-    message = finding.message
-    if finding.severity != "note" and spec.expected and exit_code(spec) == 0:
-        severity, message = types.DiagnosticSeverity.Information, f"as expected: {message}"
+    report: FileReport, spec: SpecReport | None, finding: Finding, text: Text, units: Units
+) -> types.Diagnostic:
+    """A finding that its spec expects, or that somebody accepted, is information. The fix comes as an action."""
+    wanted = spec is not None and as_expected(spec, finding)
+    several = len(report.specs) > 1 and spec is not None and spec.verdict != "error"
+    message = story(spec, replace(finding, fix=None, help=None if finding.fix else finding.help), several)
+    nowhere = types.Range(types.Position(0, 0), types.Position(0, 0))
     elsewhere = finding.span.path not in ("", report.path)
-    lines = [message, *_more(finding)]
     if elsewhere:
-        lines.append(f"in {os.path.basename(finding.span.path)}, line {finding.span.line}")
-    if len(report.specs) > 1 and spec.name and spec.verdict != "error":
-        lines.append(f"in spec {spec.name}")
+        message += f"\nin {os.path.basename(finding.span.path)}, line {finding.span.line}"
     return types.Diagnostic(
-        range=types.Range(types.Position(0, 0), types.Position(0, 0))
-        if elsewhere
-        else units.range(text.lines, finding.span),
-        message="\n".join(lines),
-        severity=severity,
+        range=nowhere if elsewhere else units.range(text.lines, finding.span),
+        message=f"as expected: {message}" if wanted else message,
+        severity=_SEVERITIES["note" if wanted else level(finding)],
         code=finding.code,
         source=SOURCE,
     )
-
-
-def _more(finding: Finding) -> Iterator[str]:
-    if finding.label:
-        yield finding.label
-    example = finding.counterexample
-    if example is not None and not finding.consequence:
-        sizes = {**example.mesh, **example.quantities}
-        told = [f"{name} = {size}" for name, size in sizes.items() if size != 1]
-        rest = " (everything else 1)" if len(told) < len(sizes) else ""
-        yield f"smallest counterexample: {', '.join(told) + rest if told else 'every size 1'}"
-        for row in example.devices[:4]:
-            device = " ".join(f"{axis}={at}" for axis, at in row.device.items() if example.mesh.get(axis, 2) > 1)
-            yield f"  {device or 'every device'} applies {row.applies}, a single device {row.single}"
-    if finding.consequence:
-        yield "a consequence of another finding"
-    elif finding.help and not finding.fix:
-        yield f"help: {finding.help}"
 
 
 def actions(
@@ -133,7 +114,6 @@ def actions(
             place = units.range(text.lines, finding.span)
             if finding.edit is None or not _touch(place, wanted):
                 continue
-            told = _diagnostic(report, spec, finding, text, units)
             edit = types.TextEdit(units.range(text.lines, finding.edit.span), finding.edit.text)
             document = types.OptionalVersionedTextDocumentIdentifier(uri=uri, version=version)
             title = (finding.fix or "").split("\n")[0]
@@ -141,7 +121,7 @@ def actions(
                 types.CodeAction(
                     title=f"{title} ({finding.code}; verified: {spec.name} is then proved)",
                     kind=types.CodeActionKind.QuickFix,
-                    diagnostics=[told] if told is not None else [],
+                    diagnostics=[_diagnostic(report, spec, finding, text, units)],
                     is_preferred=True,
                     edit=types.WorkspaceEdit(
                         document_changes=[types.TextDocumentEdit(text_document=document, edits=[edit])]
@@ -189,4 +169,4 @@ def _verdict(spec: SpecReport) -> str:
         sizes = f" for every {', '.join(spec.open_sizes)}" if spec.open_sizes else " at the sizes given"
         stated = f"{counts.stated} stated" if counts.stated else "none stated"
         return f"proved{expected}{sizes} ({counts.proved} obligations, {stated})"
-    return f"{spec.verdict}{expected}"
+    return f"{spec.verdict}{', accepted' if spec.accepted else expected}"

@@ -28,7 +28,9 @@ def _documents(ls: PlacementServer) -> None:
     @ls.feature(types.INITIALIZE)
     async def begins(ls: PlacementServer, params: types.InitializeParams) -> None:
         options = params.initialization_options
-        ls.wants_verdicts = bool(options.get("verdicts") if isinstance(options, dict) else getattr(options, "verdicts", False))
+        ls.wants_verdicts = bool(
+            options.get("verdicts") if isinstance(options, dict) else getattr(options, "verdicts", False)
+        )
 
     @ls.feature(types.TEXT_DOCUMENT_DID_OPEN)
     async def opened(ls: PlacementServer, params: types.DidOpenTextDocumentParams) -> None:
@@ -42,7 +44,7 @@ def _documents(ls: PlacementServer) -> None:
     async def saved(ls: PlacementServer, params: types.DidSaveTextDocumentParams) -> None:
         for uri, one in list(ls.open.items()):  # another file may import it
             if uri != params.text_document.uri:
-                ls.begin(uri, Open(Text(one.text.path, one.text.text), one.version, one.memory))
+                ls.begin(uri, Open(Text(one.text.path, one.text.text), one.version, one.memory, one.good))
 
     @ls.feature(types.TEXT_DOCUMENT_DID_CLOSE)
     async def closed(ls: PlacementServer, params: types.DidCloseTextDocumentParams) -> None:

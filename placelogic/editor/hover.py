@@ -58,7 +58,9 @@ def _name(text: Text, found: Occurrence) -> str:
         case "definition":
             return _definition(text, found.name)
         case "weights":
-            return "\n\n---\n\n".join(dict.fromkeys(_weights(program, found.name) for program in _holding(text, found.name)))
+            return "\n\n---\n\n".join(
+                dict.fromkeys(_weights(program, found.name) for program in _holding(text, found.name))
+            )
         case "size":
             return _size(text, found)
         case "spec":
@@ -96,7 +98,11 @@ def _size(text: Text, found: Occurrence) -> str:
     if name in SCHEDULES:
         return f"**{name}**: a pipeline schedule{', in a V: first and last stage on one device' if SCHEDULES[name] else ''}."
     if found.owner is not None:
-        return f"**{name}**: a parameter or name of this definition." if not _in_spec(text, found.owner) else _declared(text, name)
+        return (
+            f"**{name}**: a parameter or name of this definition."
+            if not _in_spec(text, found.owner)
+            else _declared(text, name)
+        )
     return _declared(text, name)
 
 

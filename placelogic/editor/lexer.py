@@ -14,12 +14,14 @@ class PlacementLexer(RegexLexer):
     name = "Placement"
     aliases = ["placement", "place"]
     filenames = ["*.place"]
-    url = "https://pypi.org/project/placelogic/"
 
     tokens = {
         "root": [
             (hl.PLACED, Keyword, "placed"),
-            (rf"\b({'|'.join(hl.STATES)})([ \t]+)({hl.LETTER})", bygroups(Name.Attribute, Whitespace, Keyword.Constant)),
+            (
+                rf"\b({'|'.join(hl.STATES)})([ \t]+)({hl.LETTER})",
+                bygroups(Name.Attribute, Whitespace, Keyword.Constant),
+            ),
             include("words"),
         ],
         "placed": [
@@ -34,7 +36,10 @@ class PlacementLexer(RegexLexer):
         ],
         "words": [
             # The line end stays for `placed`, which ends there.
-            (rf"^([ \t]*)({'|'.join(hl.DEFINES)})([ \t]+)({hl.NAME})", bygroups(Whitespace, Keyword, Whitespace, Name.Class)),
+            (
+                rf"^([ \t]*)({'|'.join(hl.DEFINES)})([ \t]+)({hl.NAME})",
+                bygroups(Whitespace, Keyword, Whitespace, Name.Class),
+            ),
             (r"[ \t]+|\n", Whitespace),
             (hl.COMMENT, Comment.Single),
             (hl.STRING, String.Double),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from placelogic.editor.complete import axes, sizes, weights
 from placelogic.editor.define import definition, file_of
-from placelogic.editor.names import Occurrence, at, occurrences, words
+from placelogic.editor.names import Occurrence, Space, at, occurrences, words
 from placelogic.editor.text import Text
 from placelogic.files import find
 from placelogic.problem import SpecError
@@ -32,7 +33,11 @@ def renamable(text: Text, line: int, column: int) -> Occurrence:
         raise CannotRename("there is no name here")
     if not any(one.key == found.key and one.declares for one in text.names):
         declared = definition(text, line, column)
-        where = f"declared in {os.path.basename(declared.path)}: rename it there" if declared is not None else "not declared"
+        where = (
+            f"declared in {os.path.basename(declared.path)}: rename it there"
+            if declared is not None
+            else "not declared"
+        )
         raise CannotRename(f"`{found.name}` is {where}")
     return found
 
@@ -47,12 +52,27 @@ def rename(text: Text, line: int, column: int, new: str, opened: Mapping[str, st
     if new in RESERVED:
         raise CannotRename(f"`{new}` has a meaning of its own")
     places = {text.path: _changed(text, found.key, new)}
+    if found.owner is None and new in _taken(text, found.space):
+        raise CannotRename(f"`{new}` is already a name in a file or model that this one uses")
     if found.owner is None and found.space in ("definition", "size", "weights"):
         for other in _importers(text, opened):
             mine = [one for one in other.names if one.key == found.key]
             if mine and not any(one.declares for one in mine):
                 places[other.path] = _changed(other, found.key, new)
     return places
+
+
+def _taken(text: Text, space: Space) -> Iterable[str]:
+    """What models and imported files declare."""
+    match space:
+        case "weights":
+            return weights(text)
+        case "size":
+            return {*axes(text), *sizes(text)}
+        case "definition":
+            return {*text.scope.imported, *text.scope.own}
+        case _:
+            return ()
 
 
 def _changed(text: Text, key: tuple, new: str) -> tuple[Span, ...]:

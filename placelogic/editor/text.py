@@ -20,12 +20,12 @@ MAX_BLANKED = 30
 
 
 class Text:
-    """A version of a file. `path`: where imports start from."""
+    """A version of a file. `path`: where imports start from. `last`: an earlier one that could be read."""
 
     def __init__(self, path: str, text: str, last: Text | None = None) -> None:
         self.path = path
         self.text = normalised(text)
-        self._last = last.readable if last is not None else None
+        self._last = last
 
     @cached_property
     def lines(self) -> list[str]:
@@ -57,7 +57,11 @@ class Text:
                 break
             else:
                 return Text(self.path, "\n".join(lines))
-        return self._last if self._last is not None else Text(self.path, "")
+        return self._last.readable if self._last is not None else Text(self.path, "")
+
+    def stands_alone(self) -> None:
+        """It could be read: what was before is not needed any more."""
+        self._last = None
 
     @cached_property
     def words(self) -> tuple[Word, ...]:

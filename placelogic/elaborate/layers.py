@@ -8,7 +8,7 @@ from dataclasses import replace
 from placelogic.elaborate.boundaries import find_block, read_exchanges, read_overrides
 from placelogic.elaborate.log import Item, Log
 from placelogic.elaborate.drawn import read_counted, read_drawn
-from placelogic.elaborate.shapes import BlockReader
+from placelogic.elaborate.shapes import BlockReader, dims_of
 from placelogic.elaborate.sizes import Sizes
 from placelogic.elaborate.targets import Groups, select
 from placelogic.problem import closest
@@ -59,6 +59,7 @@ def read_layers(
         read_drawn(items, read, sizes, log)
         read_counted(items, read, sizes, log)
         return Layers({}, (), overrides) if overrides else None
+    _check_used(items, read, log)
     drawn, counted = read_drawn(items, read, sizes, log), read_counted(items, read, sizes, log)
     return Layers(dims, read, overrides, attention, drawn, counted)
 
@@ -79,6 +80,18 @@ def _dims(items: Sequence[Item], sizes: Sizes, log: Log) -> dict[str, Expr]:
                 log.at(item, "PL309", f"dimension `{dim.name}` has another size in line {first[1].at(first[2]).line}",
                        dim.span, "give it one size")  # fmt: skip
     return {name: found[name][0] if name in found else sizes.dims[name] for name in dict.fromkeys(names)}
+
+
+def _check_used(items: Sequence[Item], blocks: tuple[Block, ...], log: Log) -> None:
+    """A size for a dimension that no tensor has is most likely meant for another: logged in the file itself."""
+    used = {dim for block in blocks for dims in block.tensors.values() for dim in dims}
+    used |= {dim for block in blocks for op in block.operations for dim in dims_of(op)}
+    for item in select(items, ast.DimsStmt):
+        assert isinstance(item.statement, ast.DimsStmt)
+        for dim in item.statement.sizes:
+            if blocks and item.use is None and dim.size is not None and dim.name not in used:
+                log.doubt(item, "PL224", f"no tensor of a block has the dimension `{dim.name}`", dim.span,
+                       closest(dim.name, used) or f"dimensions: {', '.join(sorted(used))}")  # fmt: skip
 
 
 def _block(

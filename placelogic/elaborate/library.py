@@ -58,10 +58,24 @@ class Scope:
         return found
 
 
-def standard_names() -> list[str]:
-    """The names of the standard library: one file each."""
-    files = resources.files("placelogic").joinpath("std").iterdir()
-    return sorted(file.name[: -len(".place")] for file in files if file.name.endswith(".place"))
+FOLDERS = ("std", "std/frameworks")
+"""Of the package: strategies and models as such, and what frameworks do at run time."""
+
+
+def standard_names(folder: str | None = None) -> list[str]:
+    """The names of the standard library, or of one of its folders: one file each."""
+    return sorted(name for name, where in _standard_folders().items() if folder in (None, where))
+
+
+@cache
+def _standard_folders() -> dict[str, str]:
+    """Name -> the folder its file is in."""
+    found = {}
+    for folder in FOLDERS:
+        for file in resources.files("placelogic").joinpath(*folder.split("/")).iterdir():
+            if file.name.endswith(".place"):
+                found[file.name[: -len(".place")]] = folder
+    return found
 
 
 @cache
@@ -69,10 +83,11 @@ def standard(name: str) -> Definition | None:
     """The strategy or model of this name in placelogic/std, or None."""
     from placelogic.syntax.parse import parse
 
-    if name not in standard_names():  # not by asking for the file: a name may be too long for one
+    folder = _standard_folders().get(name)  # not by asking for the file: a name may be too long for one
+    if folder is None:
         return None
-    file = resources.files("placelogic").joinpath("std").joinpath(f"{name}.place")
-    tree = parse(file.read_text(encoding="utf-8"), f"placelogic/std/{name}.place")
+    file = resources.files("placelogic").joinpath(*folder.split("/")).joinpath(f"{name}.place")
+    tree = parse(file.read_text(encoding="utf-8"), f"placelogic/{folder}/{name}.place")
     scope = Scope()
     for node in tree.statements:
         if isinstance(node, ast.StrategyDef | ast.ModelDef):

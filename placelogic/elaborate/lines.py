@@ -148,7 +148,7 @@ def check_lines(items: Sequence[Item], groups: Groups, sizes: Sizes, log: Log) -
                 _check_entries(entries, item, log)
 
 
-_TRAINED_ONLY = ("gradients", "master", "moments")
+_TRAINED_ONLY = ("gradients", "master", "moments", "update", "reduce")
 
 
 def _check_entries(entries: Sequence[ast.PrecisionEntry], item: Item, log: Log) -> None:

@@ -17,7 +17,7 @@ from placelogic.elaborate.weights import read_weights
 from placelogic.elaborate.work import read_stages, read_work
 from placelogic.problem import closest
 from placelogic.program.catalog import STATES
-from placelogic.program.program import Conflict, Expectation, Layout, Op, Program, Refresh, Step, Weights, flat
+from placelogic.program.program import Budget, Claim, Conflict, Expectation, Layout, Op, Program, Refresh, Step, Weights, flat
 from placelogic.source import Span
 from placelogic.syntax import ast
 
@@ -43,12 +43,6 @@ def resolve(name: str, items: Sequence[Item], span: Span, fixed: Mapping[str, in
     layers = read_layers(items, work.splits, sizes, groups, log)
     if layers is not None and not log.problems:
         groups = count_weights(groups, layers, sizes, log)
-    for item in items:
-        if isinstance(item.statement, ast.BudgetStmt | ast.ClaimStmt):
-            word = "budgets" if isinstance(item.statement, ast.BudgetStmt) else "claims"
-            log.at(item, "PL390", f"{word} cannot be checked: costs are not there yet", item.statement.span,
-                   "leave the line out")  # fmt: skip
-
     lines.check_lines(items, groups, sizes, log)
     clip = lines.read_clip(items, groups, sizes, log)
     reader = steps.StepReader(sizes, work.losses, clip is not None, log)
@@ -88,8 +82,21 @@ def resolve(name: str, items: Sequence[Item], span: Span, fixed: Mapping[str, in
         expectations=expectations(items, groups.names, log),
         span=span,
         layers=layers,
+        claims=tuple(
+            Claim(item.statement.condition, item.at(item.statement.span))
+            for item in select(items, ast.ClaimStmt)
+            if isinstance(item.statement, ast.ClaimStmt)
+        ),
+        budgets=tuple(_budget(item, sizes) for item in select(items, ast.BudgetStmt)),
     )
     return program, stated
+
+
+def _budget(item: Item, sizes: Sizes) -> Budget:
+    node = item.statement
+    assert isinstance(node, ast.BudgetStmt)
+    amount = sizes.expr(node.amount, item, node.span)
+    return Budget(amount, node.unit, item.at(node.span))
 
 
 def _weights(

@@ -231,6 +231,17 @@ class BlockReader:
                          "declare a second dimension of the same size")  # fmt: skip
 
 
+def dims_of(op: bl.Operation) -> Dims:
+    """The dimensions of an operation's weights that its tensors need not have."""
+    match op:
+        case bl.Embedding():
+            return (op.vocabulary,)
+        case bl.Router():
+            return (op.experts,)
+        case _:
+            return ()
+
+
 def _inputs(node: ast.Operator) -> tuple[str, ...]:
     match node:
         case ast.AddTensorsOp(inputs) | ast.MultiplyOp(inputs):

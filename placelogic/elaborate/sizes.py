@@ -13,7 +13,7 @@ from placelogic.elaborate.expand import product
 from placelogic.elaborate.log import Item, Log
 from placelogic.problem import closest
 from placelogic.program import expr as ex
-from placelogic.program.expr import Binary, Call, Compare, Expr, Neg, Num
+from placelogic.program.expr import Binary, Compare, Expr, Neg, Num
 from placelogic.program.program import Assumption, Atom, Axes, Let, Mesh
 from placelogic.source import NOWHERE, Span
 from placelogic.syntax import ast
@@ -142,10 +142,7 @@ class Sizes:
                 self.log.at(item, "PL401", f"`{ex.show(divisor)}` is zero, and divides", span,
                             "change the divisor")  # fmt: skip
         for part in _parts(expr):
-            if isinstance(part, Call):
-                self.log.at(item, "PL390", f"`{ex.show(part)}` is a cost, and costs are not there yet", span,
-                            "leave it out")  # fmt: skip
-            elif isinstance(part, Binary) and part.op == "%":
+            if isinstance(part, Binary) and part.op == "%":
                 for side in (part.left, part.right):
                     value = self.constant(side)
                     if value is not None and value.denominator != 1:

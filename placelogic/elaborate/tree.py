@@ -88,8 +88,9 @@ def _statements(program: Program) -> Iterator[ast.Statement]:
                 yield dataclasses.replace(place, target=_target(*names))
     yield from _lines(program)
     yield from _steps(program)
-    for expected in program.expectations:
-        yield ast.ExpectStmt(expected.verdict, expected.code, expected.weights, NOWHERE)
+    yield from (ast.BudgetStmt(one.amount, one.unit, NOWHERE) for one in program.budgets)
+    yield from (ast.ClaimStmt(one.condition, NOWHERE) for one in program.claims)
+    yield from (ast.ExpectStmt(one.verdict, one.code, one.weights, NOWHERE) for one in program.expectations)
 
 
 def _work(program: Program) -> Iterator[ast.Statement]:
@@ -215,8 +216,7 @@ def _alike(pairs: Iterable[tuple[str, T]]) -> Iterator[tuple[list[str], T]]:
     groups: dict[T, list[str]] = {}
     for name, value in pairs:
         groups.setdefault(value, []).append(name)
-    for value, names in groups.items():
-        yield names, value
+    yield from ((names, value) for value, names in groups.items())
 
 
 def _lines(program: Program) -> Iterator[ast.Statement]:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from placelogic.mend.mend import mend
 from placelogic.program.program import Program
-from placelogic.prove import Options, prove
 from placelogic.report.diagnostic import FileReport, SpecReport, TextEdit
 from placelogic.syntax.ast import File
+
+if TYPE_CHECKING:
+    from placelogic.prove import Options
 
 RLIMIT = 200_000
 """Solver steps for one query about a candidate: a fix is a service, and must not cost more than the verdict."""
@@ -45,6 +48,7 @@ def _verdict(text: str, path: str, name: str, at: Mapping[str, int], options: Op
     """The verdict on the named spec of this text, if it is there. Raises SpecError when it cannot be read."""
     from placelogic.elaborate import elaborate_file
     from placelogic.elaborate.derive import derive
+    from placelogic.prove import prove
     from placelogic.syntax.parse import parse
 
     specs = elaborate_file(parse(text, path), at)
@@ -56,16 +60,20 @@ def _verdict(text: str, path: str, name: str, at: Mapping[str, int], options: Op
 
 
 def file_with_fixes(report: FileReport) -> FileReport:
-    """A report that was made without fixes, with them; specs that are meant to be refuted are left alone.
+    """A report that was made without fixes, with them; specs that are meant to be refuted, and those that somebody
+    accepted as they are, are left alone.
 
     Raises what the search raises: the report stands all the same."""
+    from placelogic.prove import Options
     from placelogic.syntax.parse import parse
 
-    if not any(spec.verdict == "refuted" and not spec.expected for spec in report.specs):
+    wanted = {
+        id(spec) for spec in report.specs if spec.verdict == "refuted" and not spec.expected and not spec.accepted
+    }
+    if not wanted:
         return report
     file = parse(report.text, report.path)
     specs = (
-        with_fixes(spec, file, report.text, {}, Options()) if spec.verdict == "refuted" and not spec.expected else spec
-        for spec in report.specs
+        with_fixes(spec, file, report.text, {}, Options()) if id(spec) in wanted else spec for spec in report.specs
     )
     return replace(report, specs=tuple(specs))

@@ -54,7 +54,8 @@ DTYPE_BYTES: dict[str, float] = {
     "fp8": 1, "int8": 1, "nf4": 0.5, "fp4": 0.5, "int4": 0.5, "nvfp4": 0.5, "mxfp4": 0.5, "mxfp8": 1,
 }  # fmt: skip
 
-PRECISION_STATES = ("params", "compute", "gradients", "master", "moments")
+PRECISION_STATES = ("params", "compute", "gradients", "master", "moments", "update", "gather", "reduce")
+"""`update`: of a copy of the gradient shard that the optimizer reads. `gather`, `reduce`: of messages; quantised ones too."""
 
 SCHEDULES: dict[str, bool] = {
     "gpipe": False,
@@ -82,3 +83,9 @@ FUNCTIONS: dict[str, str] = {
 """Elementwise functions, and what the backward pass of each must keep: dropout and scale are linear."""
 
 LINEAR_FUNCTIONS = ("dropout", "scale")
+
+BYTES: dict[str, int] = {
+    "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
+    "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40,
+}  # fmt: skip
+"""Units of a budget."""

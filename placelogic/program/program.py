@@ -55,6 +55,8 @@ __all__ = [
     "Atom",
     "Axes",
     "BroadcastParams",
+    "Budget",
+    "Claim",
     "Clip",
     "Conflict",
     "Cut",
@@ -234,6 +236,24 @@ class Expectation:
 
 
 @dataclass(frozen=True, slots=True)
+class Claim:
+    """A comparison of costs of specs, such as `memory(a) * N == memory(b)`: names are resolved, and it is
+    judged, where the costs of all specs of the file are known."""
+
+    condition: Compare
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What the peak of a device may be: `amount` of a unit (catalog.py, BYTES)."""
+
+    amount: Expr
+    unit: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
     """A whole spec, elaborated. Trained weights have one step each, in the order of `weights`."""
 
@@ -249,6 +269,8 @@ class Program:
     conflicts: tuple[Conflict, ...]
     expectations: tuple[Expectation, ...]
     span: Span
+    claims: tuple[Claim, ...] = ()
+    budgets: tuple[Budget, ...] = ()
     facts: Facts = field(default_factory=dict)
     """How local gradients start: filled when steps are derived. The simulator does not read it."""
     layers: Layers | None = None

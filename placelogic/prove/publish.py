@@ -90,29 +90,16 @@ def publication_obligations(
         violation = copies.wrong(axis)
         if not cuts[axis] and violation == FALSE:
             continue
-        broadcast = copies.overwritten.get(axis)
-        early = next(
-            (p.op.origin.span for p in trace.publishes if isinstance(p.op, GatherParams) and axis in p.op.axes), None
-        )
+        gathered = next((p for p in trace.publishes if isinstance(p.op, GatherParams) and axis in p.op.axes), None)
+        message, label, help, place = copies.why(axis, gathered, updated)
         yield make(
             f"new parameters reach every copy over {axis}",
             (axis,),
             violation,
-            f"each device updates only its shard of `{weights.name}`, and the others along {axis} "
-            "keep the old parameters"
-            if broadcast is None
-            else f"the broadcast over {axis} overwrites what other devices along {axis} hold of `{weights.name}`",
-            "only the root's shard is left"
-            if broadcast is not None
-            else "updated shards are not published"
-            if early is None
-            else "comes too early: it moves the old parameters",
-            f"leave the broadcast out; `gather params over {axis}` publishes shards"
-            if broadcast is not None
-            else f"write `gather params over {axis}` at the end of the step"
-            if early is None
-            else "move it to the end of the step, after the update, the refresh and the fetch",
-            broadcast or early or where,
+            message,
+            label,
+            help,
+            place or where,
             ("new shard {i}, old parameters elsewhere", "new parameters"),
         )
 
@@ -138,6 +125,25 @@ class _Copies:
     def wrong(self, axis: str) -> Formula:
         return either(self.stale[axis], self.lost[axis], self.ruined[axis])
 
+    def why(self, axis: str, gathered: Publish | None, updated: int) -> tuple[str, str, str, Span | None]:
+        """What keeps the new parameters from copies along the axis: message, label, help, and the place if any."""
+        name = self.weights.name
+        stale = f"each device updates only its shard of `{name}`, and the others along {axis} keep the old parameters"
+        if (broadcast := self.overwritten.get(axis)) is not None:
+            message = f"the broadcast over {axis} overwrites what other devices along {axis} hold of `{name}`"
+            help = f"leave the broadcast out; `gather params over {axis}` publishes shards"
+            return message, "only the root's shard is left", help, broadcast
+        if gathered is None:
+            help = f"write `gather params over {axis}` at the end of the step"
+            return stale, "updated shards are not published", help, None
+        place = gathered.op.origin.span
+        if gathered.order > updated and self._apart(axis) != FALSE:
+            message = f"the gather over {axis} hands on flat shards of `{name}` to a stage whose shards are others"
+            help = f"cut `{name}` by a dimension instead of `on flat`, or keep its optimizer state whole along {axis}"
+            return message, "each stage has its own flat buffer", help, place
+        help = "move it to the end of the step, after the update, the refresh and the fetch"
+        return stale, "comes too early: it moves the old parameters", help, place
+
     def move(self, publish: Publish, after: bool) -> None:
         """`after`: it comes after the last update; before it all copies are those of the step before."""
         match publish.op:
@@ -154,7 +160,7 @@ class _Copies:
             case GatherParams(axes=axes) if after:
                 waits = either(negate(publish.when), self.unrefreshed, self.unfetched)
                 for axis in axes:
-                    self.stale[axis] = both(self.stale[axis], waits)
+                    self.stale[axis] = both(self.stale[axis], either(waits, self._apart(axis)))
             case BroadcastParams(axes=axes):
                 for axis in axes:
                     self._broadcast(publish, axis, after)
@@ -164,8 +170,7 @@ class _Copies:
     def _broadcast(self, publish: Publish, axis: str, after: bool) -> None:
         """Over copies it changes nothing; over shards, or while only owners are new, it overwrites."""
         several = at_least(members(self.weights, self.sizes, axis), 2)
-        uses = self.weights.uses
-        apart = laid_out_apart(self.weights, self.sizes) if uses is not None and uses.axis == axis else FALSE
+        apart = self._apart(axis)
         if self.weights.params.cut(axis) is not None or apart != FALSE:
             hit = both(publish.when, several if apart == FALSE else apart)
             # A forward pass, or an update of these very copies, computes with the wrong values.
@@ -180,6 +185,11 @@ class _Copies:
         self.lost[axis] = either(self.lost[axis], hit)
         if hit != FALSE:
             self.overwritten.setdefault(axis, publish.op.origin.span)
+
+    def _apart(self, axis: str) -> Formula:
+        """Where those who meet along the axis hold shards of other elements, although they have one coordinate."""
+        uses = self.weights.uses
+        return laid_out_apart(self.weights, self.sizes) if uses is not None and uses.axis == axis else FALSE
 
     def _written(self, when: Formula) -> None:
         """Every device's compute copy takes what lies where it is updated: its shard, or all of it."""

@@ -33,7 +33,9 @@ _SAYS: dict[str, tuple[str, Style]] = {
 def combination_lines(one: Combination, look: Look) -> list[Line]:
     """One combination: the answer, the findings or what it rests on, the costs, and the same on one axis."""
     word, style = _SAYS[one.answer]
-    sizes = f", for every {', '.join(one.spec.open_sizes)}" if one.spec.verdict == "proved" and one.spec.open_sizes else ""
+    sizes = (
+        f", for every {', '.join(one.spec.open_sizes)}" if one.spec.verdict == "proved" and one.spec.open_sizes else ""
+    )
     lines: list[Line] = [((f"{one.composition.name}: ", "strong"), (word, style), (sizes, ""))]
     for finding in one.spec.findings:
         if finding.severity != "note" and one.spec.verdict != "proved":
@@ -42,6 +44,8 @@ def combination_lines(one: Combination, look: Look) -> list[Line]:
         lines += _block(overridden_text(name), look, "  note: ")
     for cost in one.costs:
         lines += _block(cost_text(one, cost), look, "  costs: " if one.staged else "  note: ")
+    for rule in one.refused:
+        lines += _block(f"{rule.message}; {rule.help}", look, f"  note[{rule.code}]: ")
     if one.uncosted:
         lines += _block(f"what it costs is not known: {one.uncosted}", look, "  note: ")
     if one.conditions:
@@ -62,7 +66,11 @@ def brief(one: Combination) -> str:
     word = _SAYS[one.answer][0]
     wrong = next((finding for finding in one.spec.findings if finding.severity == "error"), None)
     if one.spec.verdict == "proved":
-        costs = ", ".join(dict.fromkeys(f"{cost.factor} times over {cost.label}" for cost in one.costs)) if one.staged else ""
+        costs = (
+            ", ".join(dict.fromkeys(f"{cost.factor} times over {cost.label}" for cost in one.costs))
+            if one.staged
+            else ""
+        )
         left = "; ".join(map(overridden_text, one.overridden))
         return f"{word}{f': {costs}' if costs else ''}{f'; {left}' if left else ''}"
     if one.answer == "meaningless":
@@ -126,8 +134,10 @@ def combination_dict(one: Combination) -> dict[str, Any]:
         ],
         "costs_unknown": one.uncosted,
         "overridden": list(one.overridden),
+        "refused": [{"code": rule.code, "message": rule.message, "source": rule.help} for rule in one.refused],
         "conditions": [
-            {"text": c.text, "broken_by": c.broken, "code": c.code, "at": c.at, "finding": c.fault} for c in one.conditions
+            {"text": c.text, "broken_by": c.broken, "code": c.code, "at": c.at, "finding": c.fault}
+            for c in one.conditions
         ],
         "on_one_axis": None if one.together is None else combination_dict(one.together),
     }

@@ -95,7 +95,9 @@ def cell(one: Combination) -> str:
 
 
 def _told(combinations: Iterable[Combination]) -> str:
-    lines = [f"- `{one.composition.name}`: {brief(one)}" for one in combinations if one.answer != "sound" or one.overridden]
+    lines = [
+        f"- `{one.composition.name}`: {brief(one)}" for one in combinations if one.answer != "sound" or one.overridden
+    ]
     return "\n".join(lines) + "\n" if lines else ""
 
 

@@ -118,3 +118,22 @@ class Progress:
         if self._on:
             self._stream.write("\r\x1b[2K")
             self._stream.flush()
+
+
+class Stages:
+    """One line on a terminal that says what is being done now; silent anywhere else."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._on = _is_terminal(stream) and os.environ.get("TERM") != "dumb"
+
+    def tell(self, what: str) -> None:
+        if self._on:
+            room = max(shutil.get_terminal_size().columns - 1, 20)
+            self._stream.write("\r\x1b[2K" + what.encode("ascii", "replace").decode()[:room])
+            self._stream.flush()
+
+    def clear(self) -> None:
+        if self._on:
+            self._stream.write("\r\x1b[2K")
+            self._stream.flush()

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
+import jsonschema
 import pytest
+from referencing import Registry, Resource
 
 from placelogic.checking import Settings, check_text
 from placelogic.cli import main
@@ -166,7 +170,9 @@ def test_costly_in_words(capsys: pytest.CaptureFixture[str]) -> None:
 def test_unsound_with_its_counterexample(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["combine", "zero1", "pipeline", "--with", "sync embed over p by none"]) == 1
     out = capsys.readouterr().out
-    assert out.startswith("zero1(d) * pipeline(p): unsound\n\nerror[GI01]: the gradient of `embed` is never summed over p")
+    assert out.startswith(
+        "zero1(d) * pipeline(p): unsound\n\nerror[GI01]: the gradient of `embed` is never summed over p"
+    )
     assert "= smallest counterexample: p = 2 (everything else 1)" in out
 
 
@@ -189,6 +195,7 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["combine", "zero2", "pipeline", "--format", "json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["schema"] == "placelogic/combine/1"
+    holds_to_the_schema(found)
     (one,) = found["combinations"]
     assert one["answer"] == "costly"
     assert one["spec"]["verdict"] == "proved"
@@ -198,6 +205,31 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
     ]
     assert {"text", "broken_by", "code", "at", "finding"} == set(one["conditions"][0])
     assert one["on_one_axis"]["answer"] == "meaningless"
+
+
+def holds_to_the_schema(found: dict[str, Any]) -> None:
+    """The object is of its form, and the form has every key of it."""
+    folder = files("placelogic.report")
+    check, combine = (
+        json.loads(folder.joinpath(f"{name}-1.schema.json").read_text(encoding="utf-8")) for name in ("check", "combine")
+    )
+    jsonschema.Draft202012Validator.check_schema(combine)
+    registry = Registry().with_resource(check["$id"], Resource.from_contents(check))
+    jsonschema.Draft202012Validator(combine, registry=registry).validate(found)
+    for kind, one in {"combination": found["combinations"][0], **_pieces(found["combinations"][0])}.items():
+        assert set(one) == set(combine["$defs"][kind]["properties"]) == set(combine["$defs"][kind]["required"])
+
+
+def _pieces(one: dict[str, Any]) -> dict[str, Any]:
+    return {name: one[f"{name}s"][0] for name in ("cost", "condition") if one[f"{name}s"]}
+
+
+def test_json_of_what_is_unsound(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["combine", "zero1(d)", "data_parallel(d)", "--format", "json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    holds_to_the_schema(found)
+    assert found["combinations"][0]["answer"] == "unsound"
+    assert found["combinations"][0]["spec"]["findings"][0]["code"] == "CC01"
 
 
 @pytest.mark.parametrize(
@@ -249,7 +281,10 @@ def test_cells_of_the_page(section: str, same: bool, pair: tuple[str, str]) -> N
     one = decided(*pair, same_axis=same)
     verdict = check_text(one.composition.text, "c", Settings(fixes=None)).specs[0].verdict
     assert cells(section)[pair] == cell(one)
-    assert re.split(r"[, ]", cell(one))[0] in {"proved": ("sound", "costly"), "refuted": ("unsound",), "error": ("no",)}[verdict]
+    assert (
+        re.split(r"[, ]", cell(one))[0]
+        in {"proved": ("sound", "costly"), "refuted": ("unsound",), "error": ("no",)}[verdict]
+    )
 
 
 @pytest.mark.slow
@@ -282,3 +317,14 @@ def test_the_matrix_on_a_screen(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
         "\n"
         "pipeline(p) * zero2(d): sound, but costly: (M + 1)/2 times over d\n"
     )
+
+
+def test_what_a_framework_refuses_stands_beside_the_mathematics(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["combine", "zero2", "pipeline", "--framework", "deepspeed"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("zero2(d) * pipeline(p): sound, but costly")
+    assert "note[UB04]: DeepSpeed refuses ZeRO stages 2 and 3 with pipeline parallelism" in out
+    assert main(["combine", "zero2", "pipeline", "--framework", "torchtitan", "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["combinations"][0]["refused"] == []
+    assert main(["combine", "zero2", "pipeline", "--framework", "deepsped"]) == 2
+    assert "did you mean `deepspeed`?" in capsys.readouterr().err

@@ -71,16 +71,25 @@ def test_bytes_per_parameter(optimizer: str, precision: str, bytes_: int) -> Non
     assert equal(of(text + "use data_parallel(N)").memory.held, bytes_ * P)
 
 
-def test_twenty_bytes_with_a_second_gradient_buffer() -> None:
-    """fp16 params and gradients beside an fp32 set of params, moments and gradients."""
+@pytest.mark.parametrize(("strategy", "held"), [("data_parallel", 20 * P), ("zero1", 4 * P + 16 * P / N)])
+def test_twenty_bytes_with_a_gradient_copy_of_the_optimizer(strategy: str, held: sympy.Expr) -> None:
+    """Megatron-LM's distributed optimizer with fp16 gradients: 20, and 4 + 16/d (docs, dist_optimizer)."""
+    text = "mesh N\nlet P\nweights model { size P }\noptimizer adam\n"
+    text += "precision { params fp16, gradients fp16, update fp32, master fp32, moments fp32 }\n"
+    assert equal(of(text + f"use {strategy}(N)").memory.held, held)
+
+
+def test_every_gradient_buffer_counts() -> None:
     text = (
         "mesh N\nlet P\nweights model { size P }\noptimizer adam\n"
         + """\
 precision { params fp16, gradients fp32, master fp32, moments fp32 }
 use data_parallel(N)
 step model {
-  each microbatch { accumulate
-    accumulate into main }
+  each microbatch {
+    accumulate
+    accumulate into main
+  }
   reduce main over N by mean
   update from main
 }
@@ -232,3 +241,17 @@ def test_terms_add_up_to_totals() -> None:
     whole = found.sum(lambda h: h.place == first and not h.host)
     by_state = sum(found.sum(lambda h, s=s: h.place == first and h.state == s) for s in states)
     assert equal(whole, by_state)
+
+
+def test_gradients_are_never_of_eight_bits() -> None:
+    """Matrices computed in fp8 still hand on gradients of 16 bits."""
+    text = "mesh N\nlet P\nweights model { size P, layers 4 }\noptimizer sgd\n"
+    text += "precision { params bf16, compute fp8, gradients fp32 }\nuse zero3(N)\n"
+    found = of(text)
+    assert equal(found.memory.peak - found.memory.held, P / 4 + 2 * P / 4)
+
+
+def test_sizes_that_assumptions_rule_out_are_told() -> None:
+    text = "mesh N\nassume N >= 4\nweights model { size 64 }\nuse zero3(N)\n"
+    assert any("`N >= 4` does not hold" in note for note in of(text, N=2).notes)
+    assert not any("does not hold" in note for note in (*of(text, N=8).notes, *of(text).notes))

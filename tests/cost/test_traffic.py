@@ -195,3 +195,25 @@ def test_bubbles(schedule: str, bubble: str | None) -> None:
     text = "mesh pp\nmicrobatches M\nweights layer { size 60, layers 6 }\n" + ADAM16
     found = of(text + f"use pipeline(pp, schedule = {schedule})")
     assert (found.bubble is None) if bubble is None else equal(found.bubble, sympy.sympify(bubble))
+
+
+def test_quantised_messages_and_a_second_shard_in_the_node() -> None:
+    """ZeRO++, arXiv 2306.10209: int8 gathers, backward gathers within a node of n, int4 reductions."""
+    text = "mesh N\nlet P, n\nweights model { size P, layers 32 }\noptimizer adam\n"
+    text += "precision { params fp16, gradients fp16, gather int8, reduce int4 }\n"
+    text += "use fsdp(N, reshard_after_forward = n)\n"
+    found = cost(text, inter=["N"])
+    n = Symbol("n")
+    assert equal(found.traffic.inter, (P + P / 2) * RING)
+    assert equal(found.traffic.intra, P * (n - 1) / n)
+    assert equal(found.memory.with_unit - found.memory.held, 2 * P / n + 2 * P / 32)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "first"),
+    [("gpipe", "M"), ("1f1b", "Min(M, pp)"), ("interleaved_1f1b, chunks = 3", "Min(M, pp + (pp - 1)/3)")],
+)
+def test_micro_batches_in_flight(schedule: str, first: str) -> None:
+    """arXiv 2104.04473, section 2.2; arXiv 2205.05198, section 4.2.3: 1 + (p - 1)/(p v) of a whole stage."""
+    text = "mesh pp\nmicrobatches M\nweights layer { size 60, layers 6 }\n" + ADAM16
+    assert equal(of(text + f"use pipeline(pp, schedule = {schedule})").in_flight["first"], sympy.sympify(first))

@@ -11,7 +11,7 @@ import placelogic
 from placelogic.checking import check_file
 
 ROOT = Path(__file__).parents[2]
-PAGES = (ROOT / "docs" / "language.md", ROOT / "docs" / "layers.md", ROOT / "README.md")
+PAGES = tuple(ROOT / page for page in ("docs/language.md", "docs/layers.md", "docs/live.md", "README.md"))
 BLOCK = re.compile(r"^```place\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NAMED = re.compile(r"# (\w+\.place)\n")
 """A block that is imported by another begins with its file name."""
@@ -43,7 +43,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_no_spec_is_shown_without_being_checked() -> None:
     for path in PAGES:
         fences = re.findall(r"^```(\w+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
-        assert set(fences) <= {"place", "console", "sh"}, path
+        assert set(fences) <= {"place", "console", "sh", "py"}, path
 
 
 @pytest.mark.parametrize("name", BLOCKS)

@@ -46,9 +46,7 @@ class Client(LanguageClient):
 
     def opens(self, uri: str, text: str) -> None:
         self.versions[uri] = 1
-        self.text_document_did_open(
-            types.DidOpenTextDocumentParams(types.TextDocumentItem(uri, "placement", 1, text))
-        )
+        self.text_document_did_open(types.DidOpenTextDocumentParams(types.TextDocumentItem(uri, "placement", 1, text)))
 
     def types_(self, uri: str, *changes: tuple[tuple[int, int, int, int], str]) -> int:
         """Edit places (line, character, to line, to character; from 0). Returns the version."""
@@ -86,7 +84,8 @@ async def client(encodings: list[str] | None = None) -> AsyncIterator[Client]:
     await found.start_io(sys.executable, "-m", "placelogic", "lsp")
     general = types.GeneralClientCapabilities(position_encodings=encodings) if encodings else None
     await asyncio.wait_for(
-        found.initialize_async(types.InitializeParams(
+        found.initialize_async(
+            types.InitializeParams(
                 capabilities=types.ClientCapabilities(general=general), initialization_options={"verdicts": True}
             )
         ),

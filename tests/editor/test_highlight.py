@@ -76,7 +76,10 @@ def test_pygments(path: Path) -> None:
         assert value == text, (line, text)
         match sort:
             case "word":
-                assert kind in Keyword or kind in Name.Builtin or kind in Name.Attribute or kind is Name.Class, (line, text)
+                assert kind in Keyword or kind in Name.Builtin or kind in Name.Attribute or kind is Name.Class, (
+                    line,
+                    text,
+                )
             case "letter":
                 assert kind in Keyword, (line, text)
             case "name":
@@ -170,7 +173,9 @@ def test_textmate(path: Path) -> None:
     engine = TextMate(json.loads(GRAMMAR.read_text(encoding="utf-8")))
     lines = [engine.line(line) for line in normalised(read_source(path)).split("\n")]
     for line, column, text, sort in spelled(path):
-        scope = next((s for start, end, s in lines[line - 1] if (start, end) == (column - 1, column - 1 + len(text))), "")
+        scope = next(
+            (s for start, end, s in lines[line - 1] if (start, end) == (column - 1, column - 1 + len(text))), ""
+        )
         if sort == "other":
             continue
         right = scope.startswith(SCOPES[sort]) or sort == "name" and text in AMBIGUOUS

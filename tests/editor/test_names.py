@@ -165,6 +165,12 @@ def test_what_is_declared_elsewhere() -> None:
             rename(text(source), line, column, "other", {})
 
 
+def test_names_of_models_are_taken() -> None:
+    source = "mesh d\nweights w { size 3 }\nmodel llama { layers 2, hidden 2, heads 1, ffn 2, vocab 2 }\n"
+    with pytest.raises(CannotRename, match="`attn` is already a name in a file or model that this one uses"):
+        rename(text(source), 2, 9, "attn", {})
+
+
 def test_definitions_lead_to_files(tmp_path: Path) -> None:
     (tmp_path / "lib.place").write_text("let width = 3\nweights w { size width }\nstrategy s(d) {\n  batch over d\n}\n")
     source = 'import "lib.place"\nmesh d\nuse s(d) * zero1(d)\nfreeze w\nassume width == 3\n'
@@ -219,7 +225,10 @@ def test_hover_of_stated_steps() -> None:
         ("L", "**L** = 4"),
         ("h", "**h** any size"),
         ("M", "**M** the number of micro-batches"),
-        ("zero3", "**strategy zero3(d)**\n\nZeRO stage 3: params, optimizer states and gradients are all sharded over d; params"),
+        (
+            "zero3",
+            "**strategy zero3(d)**\n\nZeRO stage 3: params, optimizer states and gradients are all sharded over d; params",
+        ),
         ("a", "```place\nspec a {\n  mesh dp, tp\n"),
         ("mesh", "```place\nmesh dp, tp = 8, 2 <= pp <= 16\n```"),
     ],

@@ -59,7 +59,8 @@ async def test_a_fault_is_found_and_mended(tmp_path: Path) -> None:
         assert (first.code, first.source, first.severity) == ("GI02", "placelogic", types.DiagnosticSeverity.Error)
         assert (first.range.start.line, first.range.start.character, first.range.end.character) == (6, 0, 24)
         assert first.message.startswith("the gradient of `norm` counts every contribution tp times\n")
-        assert "smallest counterexample: tp = 2 (everything else 1)\n  every device applies 2 g, a single device g" in first.message
+        assert "\nsmallest counterexample: tp = 2 (everything else 1)\n" in first.message
+        assert "\nevery device   2 g       g" in first.message
         context = types.CodeActionContext(found)
         actions = await editor.text_document_code_action_async(
             types.CodeActionParams(types.TextDocumentIdentifier(name), first.range, context)
@@ -151,7 +152,9 @@ async def test_questions(tmp_path: Path) -> None:
         here = await editor.text_document_definition_async(types.DefinitionParams(document, types.Position(6, 6)))
         assert (here.uri, here.range.start.line, here.range.start.character) == (name, 4, 8)
         context = types.ReferenceContext(include_declaration=True)
-        places = await editor.text_document_references_async(types.ReferenceParams(context, document, types.Position(0, 9)))
+        places = await editor.text_document_references_async(
+            types.ReferenceParams(context, document, types.Position(0, 9))
+        )
         assert [(place.range.start.line, place.range.start.character) for place in places] == [(0, 9), (5, 32), (6, 15)]
 
 
@@ -169,9 +172,10 @@ async def test_rename_and_format(tmp_path: Path) -> None:
         for new, said in [("attn", "already a name"), ("tokens", "a meaning of its own"), ("a b", "is no name")]:
             with pytest.raises(JsonRpcException, match=said):
                 await editor.text_document_rename_async(types.RenameParams(document, types.Position(6, 6), new))
-        assert await editor.text_document_prepare_rename_async(
-            types.PrepareRenameParams(document, types.Position(5, 6))
-        ) is None  # of the standard library
+        assert (
+            await editor.text_document_prepare_rename_async(types.PrepareRenameParams(document, types.Position(5, 6)))
+            is None
+        )  # of the standard library
         edits = await editor.text_document_formatting_async(
             types.DocumentFormattingParams(document, types.FormattingOptions(4, False))
         )
@@ -229,10 +233,36 @@ async def test_libraries_and_what_imports_them(tmp_path: Path) -> None:
 
 
 @conversation
+async def test_what_is_expected_or_accepted_is_information() -> None:
+    name = "file:///t/calm.place"
+    allowed = WRONG.replace("by sum", 'by sum  # placelogic: allow GI02 reason="tried out"')
+    async with client() as editor:
+        editor.opens(name, allowed)
+        found, verdicts = await editor.checked(1)
+        assert verdicts == {"calm": "refuted"}
+        assert {d.severity for d in found} == {types.DiagnosticSeverity.Information}
+        assert found[0].message.endswith("accepted by a comment in the file: tried out")
+        action = types.CodeActionParams(
+            types.TextDocumentIdentifier(name), found[0].range, types.CodeActionContext(found)
+        )
+        assert await editor.text_document_code_action_async(action) == ()
+        version = editor.types_(name, ((0, 0, 7, 0), WRONG + "expect refuted GI02 norm\n"))
+        found, _ = await editor.checked(version)
+        assert {d.severity for d in found} == {types.DiagnosticSeverity.Information}
+        assert found[0].message.startswith("as expected: the gradient of `norm` counts every contribution tp times\n")
+        version = editor.types_(name, ((0, 0, 8, 0), WRONG.replace("sum", "mean  # placelogic: allow GI02")))
+        found, _ = await editor.checked(version)
+        assert [(d.code, d.severity) for d in found] == [("PL031", types.DiagnosticSeverity.Error)]
+
+
+@conversation
 async def test_verdicts_stand_above_their_specs() -> None:
     name = "file:///t/lens.place"
     shared = "let P\nweights w { size P }\n"
-    text = shared + "spec a {\n  mesh d\n  use zero1(d)\n}\nspec b {\n  mesh d = 2\n  use zero1(d)\n  sync w over d by none\n}\n"
+    text = (
+        shared
+        + "spec a {\n  mesh d\n  use zero1(d)\n}\nspec b {\n  mesh d = 2\n  use zero1(d)\n  sync w over d by none\n}\n"
+    )
     async with client() as editor:
         editor.opens(name, text)
         await editor.checked(1)
@@ -243,7 +273,9 @@ async def test_verdicts_stand_above_their_specs() -> None:
         ]
 
 
-def test_without_pygls_it_says_what_to_install(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pygls_it_says_what_to_install(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     import sys
 
     from placelogic.cli import main

@@ -80,7 +80,7 @@ LAYER_TEXTS: list[tuple[tuple[str, ...], str, str]] = [
      HEAD + DIMS.replace("batch, sequence,", "").replace("hidden2 = h,", ""), f"@\n{USES}"),
     (("input i(batch)\nz = gelu i", "input i(batch, sequence)\nz = gelu i", "input i(batch, sequence, hidden)\nz = gelu i",
       "input i(batch, hidden, sequence)\nz = gelu i"),
-     HEAD.replace("weights w { }", "weights w { size 4 }").split("weights v")[0] + DIMS, "block b {\n@\n}"),
+     HEAD.replace("weights w { }", "weights w { size 4 }").split("weights v")[0] + "dims batch, sequence, hidden\n", "block b {\n@\n}"),
     (("", "checkpoint b", "checkpoint y of b", "checkpoint x1 to y of b"), ONE,
      FRAME.replace("@", "x1 = gelu x\ny = gelu x1") + "@"),
     (("", "forward x of b over tp by none", "backward x of b over tp by none", "backward x of b over tp by sum",

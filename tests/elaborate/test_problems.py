@@ -138,8 +138,6 @@ PROBLEMS = [
     ("PL342", SMALL + "init * {\n same\n different over N\n}", "start the same here, and different in line 7"),
     ("PL350", "mesh N\nlet k = 2*N\nweights w { size k }", "`k` is given by axis `N`: that is not modelled"),
     ("PL350", "mesh N, K = N\nweights w { size 4 }", "the size of axis `K` is given by axis `N`"),
-    ("PL390", SMALL + "budget 80 GiB", "budgets cannot be checked: costs are not there yet"),
-    ("PL390", SMALL + "claim memory(a) == memory(b)", "claims cannot be checked"),
     # --- arithmetic
     ("PL400", "mesh N = 0\nweights w { size 4 }", "the size of axis `N` is 0"),
     ("PL400", "mesh N\nlet k = 2 - 5\nweights w { size 4 }", "`k` is -3"),

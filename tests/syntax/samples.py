@@ -108,7 +108,7 @@ budget 3/2*h GB
 claim memory(zero3) * N == memory(data_parallel)
 claim traffic(zero3) == 3/2 * traffic(data_parallel)
 expect refuted GI01 norm
-expect error PL390
+expect error PL300
 expect vacuous
 expect refuted norm
 """

@@ -1,0 +1,234 @@
+"""The claims and budgets of specs, judged: what they add to a report. Loads sympy only where there are any."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from placelogic.problem import Problem, SpecError, closest
+from placelogic.program.catalog import BYTES
+from placelogic.program.expr import show
+from placelogic.program.program import Budget, Claim, Program
+from placelogic.report.diagnostic import Finding, SpecReport, Verdict
+
+if TYPE_CHECKING:
+    from placelogic.cost import Cost
+    from placelogic.cost.claims import Sides
+    from placelogic.elaborate import ElaboratedSpec
+    from placelogic.prove import Options
+    from placelogic.prove.claims import Decision
+    from placelogic.prove.solver import Limits
+
+
+def judge_of(specs: Sequence[ElaboratedSpec], options: Options) -> Judge:
+    """The judge of a file with these specs."""
+    from placelogic.checking import complete
+    from placelogic.prove.solver import Limits
+
+    programs: dict[str, Program] = {}
+    if any(spec.program is not None and spec.program.claims for spec in specs):
+        for spec in specs:
+            with suppress(SpecError):  # what is wrong is told with the spec
+                programs[spec.name] = complete(spec)
+    return Judge(programs, tuple(spec.name for spec in specs), Limits(options.rlimit, options.timeout_s))
+
+
+@dataclass(slots=True)
+class Judge:
+    """Of one file. `programs`: its specs by name, complete, where there are claims about them; those with errors
+    are missing."""
+
+    programs: Mapping[str, Program]
+    names: tuple[str, ...]
+    limits: Limits
+    _costs: dict[str, Cost] = field(default_factory=dict)
+
+    def judge(self, report: SpecReport, program: Program) -> SpecReport:
+        """The report with what its claims and budgets come to. A claim that several specs share is judged
+        in the report of the first one that it names."""
+        if report.verdict in ("error", "vacuous"):
+            return report
+        findings: list[Finding] = []
+        for claim in program.claims:
+            if self._home(claim) in (None, program.name):
+                findings += self._claim(claim)
+        for budget in program.budgets:
+            findings += self._budget(budget, program)
+        if not findings:
+            return report
+        codes = {finding.code for finding in findings if finding.severity == "error"}
+        count = Counter(finding.code for finding in findings)
+        obligations = replace(
+            report.obligations,
+            proved=report.obligations.proved + count["NT30"] + count["NT31"],
+            refuted=report.obligations.refuted + count["CL01"] + count["BU01"],
+            undecided=report.obligations.undecided + count["CL02"],
+        )
+        verdict: Verdict = report.verdict
+        if codes & {"CL01", "BU01"} and verdict != "error":
+            verdict = "refuted"
+        elif any(code.startswith("PL") for code in codes):
+            verdict = "error"
+        elif "CL02" in codes and verdict == "proved":
+            verdict = "undecided"
+        return replace(report, verdict=verdict, obligations=obligations, findings=(*report.findings, *findings))
+
+    def _home(self, claim: Claim) -> str | None:
+        """The spec that a claim is reported with: the one it stands in, or the first one that it names."""
+        from placelogic.cost.claims import measured
+
+        holders = [name for name, program in self.programs.items() if claim in program.claims]
+        if len(holders) == 1:
+            return holders[0]
+        return next((name for name in measured(claim.condition) if name in holders), holders[0])
+
+    def cost(self, program: Program) -> Cost:
+        from placelogic.cost import derive
+
+        if program.name not in self._costs:
+            self._costs[program.name] = derive(program)
+        return self._costs[program.name]
+
+    # --- claims ---
+
+    def _claim(self, claim: Claim) -> Iterator[Finding]:
+        from placelogic.cost.claims import comparison, measured, sides
+        from placelogic.cost.plain import NotArithmetic
+        from placelogic.prove.claims import decide
+
+        text = show(claim.condition)
+        try:
+            named = measured(claim.condition)
+            self._check_names(claim, named)
+            costs = {name: self.cost(self.programs[name]) for name in named}
+            found = sides(claim.condition, costs, claim.span)
+            assumptions = [
+                comparison(a.condition, costs[name]) for name in named for a in self.programs[name].assumptions
+            ]
+            fixed = {name: int(value) for name, value in found.values.items()}
+            used = sorted({one for name in named for one in costs[name].size_names})
+            decision = decide(found.parts(), assumptions, used, fixed, self.limits)
+        except NotArithmetic as error:
+            yield Finding("CL02", "error", f"the claim `{text}` cannot be decided: {error}", claim.span,
+                          help="claim it at sizes that are fixed, or about other costs")  # fmt: skip
+            return
+        except SpecError as error:
+            yield from (Finding(p.code, "error", p.message, p.span, help=p.hint) for p in error.problems)
+            return
+        yield from self._decided(claim, text, found, decision)
+
+    def _check_names(self, claim: Claim, named: tuple[str, ...]) -> None:
+        if not named:
+            raise SpecError(Problem("PL364", "this claim speaks of no cost", claim.span,
+                                    "compare costs of specs: `claim memory(a) <= memory(b)`"))  # fmt: skip
+        for name in named:
+            if name not in self.names:
+                hint = closest(name, self.names) or f"the file has {', '.join(f'`{one}`' for one in self.names)}"
+                raise SpecError(Problem("PL014", f"there is no spec `{name}` in this file", claim.span, hint))
+            if name not in self.programs:
+                raise SpecError(
+                    Problem("PL365", f"spec `{name}` has errors, and so no costs", claim.span, "mend it first")
+                )
+
+    def _decided(self, claim: Claim, text: str, found: Sides, decision: Decision) -> Iterator[Finding]:
+        from placelogic.cost.text import human
+
+        match decision.status:
+            case "holds":
+                open_ = [name for name in found.names if name not in found.values]
+                every = f" for every {', '.join(open_)}" if open_ else ""
+                yield Finding("NT30", "note", f"the claim `{text}` is proved{every}", claim.span)
+            case "fails":
+                sizes = decision.sizes or {}
+                left, right = found.numbers(sizes)
+                at = ", ".join(f"{name} = {sizes[name]}" for name in found.names if name in sizes)
+                numbers = f"{human(left, 'bytes')} against {human(right, 'bytes')}"
+                where = f" at {at}" if at else ""
+                yield Finding("CL01", "error", f"the claim `{text}` is false{where}: {numbers}", claim.span, label=numbers,
+                              help="`placelogic compare` puts the formulas side by side")  # fmt: skip
+            case "empty":
+                yield Finding("CL02", "error", f"the claim `{text}` says nothing: its specs have no sizes in common",
+                              claim.span, help="look at their `assume` lines and at --at")  # fmt: skip
+            case _:
+                yield Finding("CL02", "error", f"the claim `{text}` cannot be decided: {decision.reason}", claim.span,
+                              help="claim it at sizes that are fixed")  # fmt: skip
+
+    # --- budgets ---
+
+    def _budget(self, budget: Budget, program: Program) -> Iterator[Finding]:
+        from placelogic.cost.budget import fit
+        from placelogic.cost.text import human
+
+        try:
+            cost = self.cost(program)
+            limit = cost.sizes.read(budget.amount) * BYTES[budget.unit]
+            found = fit(cost, limit, [assumption.condition for assumption in program.assumptions])
+        except SpecError as error:
+            yield from (Finding(p.code, "error", p.message, p.span, help=p.hint) for p in error.problems)
+            return
+        bound = cost.number(limit)
+        if found.unknown:
+            names = ", ".join(found.unknown)
+            yield Finding("PL366", "error", f"the budget cannot be checked while {names} {_is(found.unknown)} open",
+                          budget.span, help=f"fix {names} in the spec, or with --at")  # fmt: skip
+        elif found.peak is not None and bound is not None:
+            against = f"the peak of one device is {human(found.peak, 'bytes')}, the budget {human(bound, 'bytes')}"
+            if found.peak > bound:
+                yield Finding("BU01", "error", f"the budget is exceeded: {against}", budget.span, label=_largest(cost),
+                              help="`placelogic cost` shows every term")  # fmt: skip
+            else:
+                yield Finding("NT31", "note", f"within the budget: {against}", budget.span)
+        elif found.ranges or found.fewest:
+            yield Finding(
+                "NT31",
+                "note",
+                f"the budget of {show(budget.amount)} {budget.unit} is enough {_where(found)}",
+                budget.span,
+            )
+        else:
+            names = ", ".join(found.open)
+            yield Finding("BU01", "error", f"the budget is exceeded at every {names}", budget.span, label=_largest(cost),
+                          help="`placelogic cost` shows every term")  # fmt: skip
+
+
+def _is(names: tuple[str, ...]) -> str:
+    return "is" if len(names) == 1 else "are"
+
+
+def _where(found) -> str:
+    """`for N >= 13`; or the fewest devices."""
+    if found.ranges:
+        (name,) = found.open
+        parts = [
+            f"{name} >= {first}"
+            if last is None
+            else f"{name} = {first}"
+            if first == last
+            else f"{first} <= {name} <= {last}"
+            for first, last in found.ranges[:6]
+        ]
+        rest = " and others" if len(found.ranges) > 6 else ""
+        tried = "" if found.everywhere or found.ranges[-1][1] is not None else ", as far as was tried (2**20)"
+        return f"for {', '.join(parts)}{rest}{tried}"
+    options = [", ".join(f"{name} = {size}" for name, size in one.items()) for one in found.fewest]
+    return f"at {' or '.join(options)}: the fewest devices, of powers of two"
+
+
+def _largest(cost: Cost) -> str | None:
+    """The largest states of the worst device, where that is known."""
+    from placelogic.cost.tables import worst_place
+    from placelogic.cost.text import human
+
+    place = worst_place(cost)
+    if place is None:
+        return None
+    sums = [
+        (state, cost.number(cost.sum(lambda h, state=state: h.place == place and not h.host and h.state == state)))
+        for state in dict.fromkeys(h.state for h in cost.held)
+    ]
+    sums.append(("transient", cost.number(cost.transient_on(place))))
+    known = sorted(((value, state) for state, value in sums if value), reverse=True)
+    return ", ".join(f"{state} {human(value, 'bytes')}" for value, state in known[:3]) or None

@@ -1,0 +1,75 @@
+"""The command `replay`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+import click
+
+from placelogic.commands.options import STDIN, STDIN_ARGUMENT, Sizes, print_problems, stdin_bytes
+
+
+@click.command(short_help="Run a spec in PyTorch beside one device, and compare.")
+@click.argument("file", metavar="FILE")
+@click.option("--spec", "name", metavar="NAME", help="Replay only the spec of this name.")
+@click.option("--mesh", type=Sizes(), default={}, metavar="dp=2,tp=2", help="Sizes to replay at.")
+@click.option(
+    "--way", type=click.Choice(["both", "direct", "native"]), default="both",
+    help="Interpret the step, let a component of torch do it, or both where one does.",
+)  # fmt: skip
+@click.option("--device", type=click.Choice(["cpu", "cuda"]), default="cpu", help="Where numbers live.")
+@click.option("--steps", type=click.IntRange(1, 100), default=3, help="Training steps.")
+@click.option(
+    "--optimizer", type=click.Choice(["both", "sgd", "adam", "spec"]), default="both",
+    help="Both SGD and Adam, one of them, or the spec's own.",
+)  # fmt: skip
+@click.option("--dtype", type=click.Choice(["float64", "float32"]), default="float64", help="Of all numbers.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Of weights and samples.")
+@click.option("--counterexample", "counterexamples", is_flag=True, help="Replay refuted specs only.")
+@click.option("--timeout", "limit", type=click.FloatRange(1), default=120.0, metavar="SECONDS", help="For one replay.")
+@click.option("--script", metavar="OUT.py", help="Write the counterexample as a program that needs PyTorch alone.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Form of the report.")
+def replay(file: str, name: str | None, form: str, script: str | None, **wishes: Any) -> int:
+    """Run specs in PyTorch, on several processes with real collectives, beside training on one device.
+    A proved spec must train the same; a refuted one must differ at its counterexample, by the factor it names.
+
+    \b
+    placelogic replay llama.place
+    placelogic replay llama.place --mesh dp=2,tp=2
+    placelogic replay broken.place --counterexample
+    placelogic replay broken.place --script shown.py && python shown.py
+
+    Exit codes: 0 what happens is what the verdicts say, 1 it is not, 2 any error, 3 nothing was decided.
+    """
+    from placelogic.checking import failed
+    from placelogic.replaying import Wishes, replay_text, script_of, write_script
+    from placelogic.report.replay import as_json, lines
+    from placelogic.report.terminal import Printer, Stages
+    from placelogic.syntax.read import decode, read_source
+
+    path, text = STDIN if file == STDIN_ARGUMENT else file, ""
+    stages = Stages(sys.stderr)
+    try:
+        text = decode(stdin_bytes(), STDIN) if path == STDIN else read_source(path)
+        if script is not None:
+            program, shown = script_of(text, path, name, stages.tell)
+            write_script(program, script)
+            stages.clear()
+            click.echo(f"{script} shows {shown}")
+            return 0
+        report = replay_text(text, path, name, Wishes(**wishes), stages.tell)
+    except Exception as error:
+        stages.clear()
+        print_problems(failed(path, text, error))
+        return 2
+    finally:
+        stages.clear()
+    if os.environ.get("RANK", "0") != "0":
+        return report.exit_code  # under torchrun the first rank tells
+    if form == "json":
+        sys.stdout.write(as_json(report) + "\n")
+    else:
+        Printer(sys.stdout).lines(lines(report))
+    return report.exit_code

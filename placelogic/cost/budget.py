@@ -1,0 +1,102 @@
+"""Whether a device has room: the peak against a budget, and the sizes at which it fits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+
+import sympy
+
+from placelogic.cost.symbols import at
+from placelogic.cost.totals import Cost
+from placelogic.program.expr import Compare, holds, names
+
+EVERY = 4096
+"""Sizes of a single open axis up to here are all tried, beyond it powers of two only."""
+MOST = 2**20
+"""The largest size, and the largest number of devices, that is tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """`peak`: where all sizes are fixed. `open`: sizes left open that the peak depends on, axes only.
+    `unknown`: other open sizes, without which there is nothing to compare. `ranges`: of the one open
+    axis, where it fits; the last one open-ended (None), which holds for all larger sizes where `everywhere`,
+    and else for those that were tried. `fewest`: of several axes, sizes with the fewest devices."""
+
+    peak: Fraction | None = None
+    open: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+    ranges: tuple[tuple[int, int | None], ...] = ()
+    everywhere: bool = False
+    fewest: tuple[dict[str, int], ...] = ()
+
+
+def fit(cost: Cost, limit: sympy.Expr, assumptions: Sequence[Compare]) -> Fit:
+    """The peak, shards rounded up, against `limit` in bytes."""
+    peak = cost.memory.peak_padded
+    gap = at(limit - peak, dict(cost.values))
+    free = sorted(one.name for one in gap.free_symbols)
+    if not free:
+        return Fit(peak=cost.number(peak))
+    unknown = tuple(name for name in free if name not in cost.axes)
+    if unknown:
+        return Fit(unknown=unknown)
+    allowed = [one for one in assumptions if {name.name for name in names(one)} <= {*free, *cost.values}]
+    room = sympy.lambdify([sympy.Symbol(name) for name in free], gap, modules="math")
+
+    def fits(*point: int) -> bool:
+        env = {**cost.values, **dict(zip(free, point, strict=True))}
+        if not all(holds(condition, env) for condition in allowed):
+            return False
+        guess = room(*point)
+        if abs(guess) > 1:  # bytes: floats are far better than that
+            return bool(guess > 0)
+        return bool(at(gap, dict(zip(free, point, strict=True))) >= 0)
+
+    if len(free) == 1:
+        everywhere = not allowed and falls(at(peak, dict(cost.values)), sympy.Symbol(free[0]))
+        return Fit(open=tuple(free), ranges=tuple(_ranges(fits)), everywhere=everywhere)
+    return Fit(open=tuple(free), fewest=tuple(_fewest(free, fits)))
+
+
+def falls(expr: sympy.Expr, size: sympy.Symbol) -> bool:
+    """Whether it plainly never grows with a size: sums and products of what divides by it."""
+    if size not in expr.free_symbols:
+        return True
+    if expr.is_Add or isinstance(expr, sympy.Max | sympy.Min | sympy.ceiling | sympy.floor):
+        return all(falls(part, size) for part in expr.args)
+    if expr.is_Mul:
+        return all(falls(part, size) and not part.could_extract_minus_sign() for part in expr.args)
+    return expr.is_Pow and expr.base == size and bool(expr.exp.is_negative)
+
+
+def _ranges(fits) -> Iterator[tuple[int, int | None]]:
+    tried = [*range(1, EVERY + 1), *(2**power for power in range(13, MOST.bit_length()))]
+    start: int | None = None
+    last = 0
+    for size in tried:
+        good = fits(size)
+        if good and start is None:
+            start = size
+        if not good and start is not None:
+            yield start, last
+            start = None
+        last = size
+    if start is not None:
+        yield start, None
+
+
+def _fewest(free: Sequence[str], fits) -> Iterator[dict[str, int]]:
+    """Powers of two, by the number of devices."""
+    for power in range(MOST.bit_length()):
+        found = [
+            dict(zip(free, (2**one for one in split), strict=True))
+            for split in product(range(power + 1), repeat=len(free))
+            if sum(split) == power and fits(*(2**one for one in split))
+        ]
+        if found:
+            yield from found[:3]
+            return

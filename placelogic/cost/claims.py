@@ -1,0 +1,141 @@
+"""A claim about costs in sympy: what its names mean, and its two sides as formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+import sympy
+
+from placelogic.compat import assert_never
+from placelogic.cost.plain import cases, condition, plain
+from placelogic.cost.symbols import exact
+from placelogic.cost.totals import Cost
+from placelogic.problem import Problem, SpecError, closest
+from placelogic.program.expr import Binary, Call, Compare, Expr, Name, Neg, Num, show
+from placelogic.source import Span
+
+FUNCTIONS = ("states", "memory", "unit", "peak", "host", "traffic")
+"""Held without activations, held, held with the gathered unit, the peak, host memory; sent. All of one device, shards
+dividing evenly."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """Both sides over common sizes, `names`. `values`: those that a spec fixes."""
+
+    op: str
+    left: sympy.Expr
+    right: sympy.Expr
+    values: Mapping[str, Fraction]
+    names: tuple[str, ...]
+
+    def parts(self) -> Iterator[tuple[tuple[Compare, ...], Compare]]:
+        """The claim, told apart by cases. Raises NotArithmetic."""
+        for here, left in cases(self.left):
+            for there, right in cases(self.right):
+                conditions = tuple(condition(one) for one in (*here, *there) if one is not sympy.true)
+                yield conditions, condition(_relation(self.op, left, right))
+
+    def numbers(self, sizes: Mapping[str, int]) -> tuple[Fraction, Fraction]:
+        """Both sides at these sizes."""
+        at = {sympy.Symbol(name): exact(value) for name, value in {**self.values, **sizes}.items()}
+        left, right = (expr.xreplace(at).doit() for expr in (self.left, self.right))
+        return tuple(Fraction(int(side.p), int(side.q)) for side in (left, right))  # type: ignore[return-value]
+
+
+def measured(claim: Compare) -> tuple[str, ...]:
+    """The specs that a claim speaks of, in order."""
+    return tuple(dict.fromkeys(call.argument for side in (claim.left, claim.right) for call in _calls(side)))
+
+
+def _calls(expr: Expr) -> Iterator[Call]:
+    match expr:
+        case Call():
+            yield expr
+        case Neg(operand):
+            yield from _calls(operand)
+        case Binary(_, left, right):
+            yield from _calls(left)
+            yield from _calls(right)
+        case Num() | Name():
+            return
+        case _:
+            assert_never(expr)
+
+
+def sides(claim: Compare, costs: Mapping[str, Cost], span: Span) -> Sides:
+    """Both sides. `costs`: of the specs it speaks of. Raises SpecError: PL201 for an unknown size, PL367
+    where specs fix one size differently, PL363 for an unknown function."""
+    values: dict[str, Fraction] = {}
+    meanings: dict[str, sympy.Expr] = {}
+    for cost in costs.values():
+        for name, value in cost.values.items():
+            if values.setdefault(name, value) != value:
+                message = f"`{name}` is {values[name]} in one of these specs and {value} in another"
+                raise SpecError(Problem("PL367", message, span, "compare specs in which it is the same, or open"))
+        meanings |= cost.sizes.meanings
+
+    used: set[str] = set()
+
+    def read(expr: Expr) -> sympy.Expr:
+        found = meaning(expr)
+        used.update(one.name for one in found.free_symbols)
+        return found
+
+    def meaning(expr: Expr) -> sympy.Expr:
+        match expr:
+            case Num(value):
+                return exact(value)
+            case Name(name):
+                if name not in meanings:
+                    hint = closest(name, meanings) or f"the sizes of these specs: {', '.join(sorted(meanings))}"
+                    raise SpecError(Problem("PL201", f"`{name}` is not declared", span, hint))
+                return meanings[name]
+            case Neg(operand):
+                return -read(operand)
+            case Binary(op, left, right):
+                a, b = read(left), read(right)
+                if op == "/" and b == 0:
+                    raise SpecError(
+                        Problem("PL401", f"`{show(right)}` is zero, and divides", span, "change the divisor")
+                    )
+                return {"+": a.__add__, "-": a.__sub__, "*": a.__mul__, "/": a.__truediv__, "%": a.__mod__}[op](b)
+            case Call(function, argument):
+                return _amount(function, costs[argument], span)
+            case _:
+                assert_never(expr)
+
+    left, right = read(claim.left), read(claim.right)
+    return Sides(claim.op, left, right, values, tuple(sorted(used)))
+
+
+def comparison(assumed: Compare, cost: Cost) -> Compare:
+    """An assumption of a spec, over its symbols."""
+    left, right = cost.sizes.read(assumed.left), cost.sizes.read(assumed.right)
+    return Compare(assumed.op, plain(left), plain(right))
+
+
+def _amount(function: str, cost: Cost, span: Span) -> sympy.Expr:
+    match function:
+        case "states":
+            return cost.memory.states
+        case "memory":
+            return cost.memory.held
+        case "unit":
+            return cost.memory.with_unit
+        case "peak":
+            return cost.memory.peak
+        case "host":
+            return cost.memory.host
+        case "traffic":
+            return cost.traffic.sent
+        case _:
+            hint = closest(function, FUNCTIONS) or f"there are {', '.join(FUNCTIONS)}"
+            raise SpecError(Problem("PL363", f"there is no cost `{function}`", span, hint))
+
+
+def _relation(op: str, left: sympy.Expr, right: sympy.Expr) -> sympy.Basic:
+    kinds = {"==": sympy.Eq, "!=": sympy.Ne, "<": sympy.Lt, "<=": sympy.Le, ">": sympy.Gt, ">=": sympy.Ge}
+    return kinds[op](left, right, evaluate=False)

@@ -1,0 +1,17 @@
+"""What a person asks of an importer beside the file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """`world`: how many devices there are. `given`: values by name, over those of the file. `version`: of the
+    framework. `tokens`: whether shares of the work have equally many loss tokens, None to leave it to the importer."""
+
+    world: int | None = None
+    given: Mapping[str, str] = field(default_factory=dict)
+    version: str | None = None
+    tokens: str | None = None

@@ -1,0 +1,243 @@
+"""Training with components beside single-device training: what differs, what is held, what is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
+from copy import deepcopy
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import torch
+from torch import nn
+
+from placelogic.replay.data import generator
+from placelogic.replay.job import Gap
+from placelogic.replay.launch import LIMIT, Place, launch
+from placelogic.replay.native.context import KINDS
+from placelogic.replay.native.counting import Payload
+from placelogic.replay.native.experts import Mixture
+from placelogic.replay.native.own import context_parallel, expert_parallel
+from placelogic.replay.native.parallel import Parallel, mesh_of, needed_microbatches, optimizer_of, parallel
+from placelogic.replay.native.recognise import Native
+from placelogic.replay.native.transformer import Sizes, Transformer, mean_loss, started
+from placelogic.replay.rounding import ORDER
+
+SAMPLES = 2
+"""Sequences of one device and micro-batch."""
+COUNTED = 3
+"""The step whose traffic is counted: the first two set things up."""
+LOSS = " and loss parallel"
+MODEL = "the small transformer"
+
+
+@dataclass(frozen=True, slots=True)
+class NativeRun:
+    """One component and optimizer. `gaps`: per rank. `held`: per rank and state, bytes. `sent`: per rank
+    and kind, bytes of one step. `size`: bytes of all parameters."""
+
+    name: str
+    optimizer: str
+    gaps: tuple[tuple[Gap, ...], ...]
+    held: tuple[Mapping[str, int], ...]
+    sent: tuple[Mapping[str, int], ...]
+    size: int
+    sizes: Sizes = field(default_factory=Sizes)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """How long, and where from."""
+
+    steps: int = 3
+    seed: int = 0
+    optimizers: tuple[str, ...] = ("sgd", "adam")
+    place: Place = Place()
+    limit: float = LIMIT
+
+
+def sizes_of(native: Native) -> Sizes:
+    stages = native.size("stages") * native.chunks
+    experts = 2 * native.size("experts") if "experts" in native.roles.values() else 0
+    return Sizes(layers=max(2, stages), heads=max(4, native.size("tensor")), experts=experts)
+
+
+def batch(native: Native) -> int:
+    """Sequences of the global batch."""
+    shares = native.size("replicate") * native.size("shard") * native.size("zero1") * native.size("experts")
+    return SAMPLES * shares * needed_microbatches(native)
+
+
+def sample(step: int, seed: int, count: int, sizes: Sizes) -> tuple[torch.Tensor, torch.Tensor]:
+    """Tokens and targets of one global batch, the same on every device."""
+    drawn = torch.randint(
+        sizes.vocab, (2, count, sizes.length), generator=generator(seed, "tokens", step), device="cpu"
+    )
+    tokens, targets = drawn.to(torch.get_default_device())
+    return tokens, targets
+
+
+def run(native: Native, setting: Setting) -> list[NativeRun]:
+    """Raises ReplayFailed."""
+    load()
+    world = prod(native.sizes.values())
+    answers = launch(world, lambda rank: _rank(native, setting), setting.place, setting.limit)
+    runs = []
+    for index in range(len(answers[0])):
+        found = [answer[index] for answer in answers]
+        one = found[0]
+        runs.append(
+            NativeRun(
+                one["name"],
+                one["optimizer"],
+                tuple(rank["gaps"] for rank in found),
+                tuple(rank["held"] for rank in found),
+                tuple(rank["sent"] for rank in found),
+                one["size"],
+                one["sizes"],
+            )
+        )
+    return runs
+
+
+def load() -> None:
+    """What components import when they are first used: once, before processes are forked."""
+    import torch._dynamo
+    import torch.distributed.fsdp
+    import torch.distributed.pipelining
+    import torch.distributed.tensor.parallel  # noqa: F401
+
+
+def _rank(native: Native, setting: Setting) -> list[dict[str, Any]]:
+    mesh = mesh_of(native, setting.place.device)
+    sizes = sizes_of(native)
+    found = []
+    share = _share(mesh)
+    for name in setting.optimizers:
+        for component, job in _jobs(native, sizes, mesh, name, setting.seed):
+            whole = Transformer(sizes, mlp=Mixture) if sizes.experts else Transformer(sizes)
+            told = compared(job, whole, sizes, batch(native), share, name, setting)
+            found.append({"name": component, "sizes": sizes} | told)
+    return found
+
+
+def _jobs(native: Native, sizes: Sizes, mesh: Any, optimizer: str, seed: int) -> Iterator[tuple[str, Parallel]]:
+    roles, count = set(native.roles.values()), native.microbatches
+    if "context" in roles:
+        group = mesh.get_group("context")
+        for kind in KINDS:
+            made = context_parallel(sizes, group, kind, count, optimizer, seed)
+            yield f"attention over sequence shares ({kind})", made
+    elif "experts" in roles:
+        yield native.name, expert_parallel(sizes, mesh.get_group("experts"), count, optimizer, seed)
+    else:
+        yield native.name, parallel(native, sizes, mesh, optimizer, seed)
+        if "tensor" in roles and "stages" not in roles:
+            yield f"{native.name}{LOSS}", parallel(native, sizes, mesh, optimizer, seed, loss=True)
+
+
+def _share(mesh: Any) -> Callable[[torch.Tensor], torch.Tensor]:
+    """This device's part of the global batch."""
+    dims = [d for d in mesh.mesh_dim_names if d in ("replicate", "shard", "zero1", "experts")]
+    index, count = 0, 1
+    for dim in dims:
+        index = index * mesh[dim].size() + mesh.get_local_rank(dim)
+        count *= mesh[dim].size()
+    return lambda tensor: tensor.chunk(count)[index]
+
+
+def compared(
+    job: Parallel,
+    whole: nn.Module,
+    sizes: Sizes,
+    count: int,
+    share: Callable[[torch.Tensor], torch.Tensor],
+    optimizer: str,
+    setting: Setting,
+) -> dict[str, Any]:
+    """Train both, step by step."""
+    started(whole, setting.seed)
+    single = optimizer_of(optimizer, list(whole.parameters()))
+    reference = dict(whole.named_parameters())
+    # The same training with its samples in another order, where rounding matters.
+    rounded = torch.get_default_dtype() is not torch.float64
+    other = deepcopy(whole) if rounded else None
+    second = optimizer_of(optimizer, list(other.parameters())) if other is not None else None
+    gaps: list[Gap] = []
+    payload = Payload()
+    held: dict[str, int] = {}
+    for step in range(1, setting.steps + 1):
+        tokens, targets = sample(step, setting.seed, count, sizes)
+        single.zero_grad()
+        mean_loss(whole(tokens), targets).backward()
+        job.optimizer.zero_grad()
+        counted = step == min(COUNTED, setting.steps)
+        with payload if counted else nullcontext():
+            job.step(share(tokens), share(targets))
+        for name, parameter in job.named():
+            expected = reference[name].grad
+            expected = expected if expected is None else job.held(name, expected)
+            gaps.append(_gap(step, "gradient", parameter.grad, expected))
+        if counted:
+            held = held_by(job)
+            with payload:
+                job.optimizer.step()
+            held["optimizer"] = optimizer_bytes(job.optimizer)
+        else:
+            job.optimizer.step()
+        single.step()
+        if other is not None and second is not None:
+            second.zero_grad()
+            mean_loss(other(tokens.flip(0)), targets.flip(0)).backward()
+            second.step()
+            for one, two in zip(whole.parameters(), other.parameters()):
+                gaps += [_gap(step, ORDER, two, one), _gap(step, ORDER, two.grad, one.grad)]
+        states = _states(job.optimizer)
+        for name, parameter in job.named():
+            gaps.append(_gap(step, "params", parameter, job.held(name, reference[name])))
+            for key, value in states.get(parameter, {}).items():
+                if key in ("exp_avg", "exp_avg_sq", "momentum_buffer") and value is not None:
+                    expected = job.held(name, single.state[reference[name]][key])
+                    gaps.append(_gap(step, "state", value, expected))
+    size = sum(p.numel() * p.element_size() for p in whole.parameters())
+    return {"optimizer": optimizer, "gaps": tuple(gaps), "held": held, "sent": dict(payload.bytes), "size": size}
+
+
+def _states(optimizer: Any) -> Mapping[Any, Mapping[str, Any]]:
+    """ZeroRedundancyOptimizer keeps those of its own shard in an optimizer inside."""
+    return getattr(optimizer, "optim", optimizer).state
+
+
+def _gap(step: int, what: str, found: Any, expected: torch.Tensor | None) -> Gap:
+    if found is None or expected is None:
+        return Gap(MODEL, step, what, 0.0 if found is expected else float("inf"))
+    with torch.no_grad():
+        difference = float((_full(found.detach()) - expected.detach()).abs().max())
+    return Gap(MODEL, step, what, float("inf") if difference != difference else difference)
+
+
+def _full(tensor: Any) -> torch.Tensor:
+    return tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
+
+
+def _local(tensor: Any) -> int:
+    local = tensor.to_local() if hasattr(tensor, "to_local") else tensor
+    return local.numel() * local.element_size()
+
+
+def held_by(job: Parallel) -> dict[str, int]:
+    return {
+        "params": sum(_local(p) for _, p in job.named()),
+        "gradients": sum(_local(p.grad) for _, p in job.named() if p.grad is not None),
+    }
+
+
+def optimizer_bytes(optimizer: Any) -> int:
+    """Without step counters."""
+    return sum(
+        _local(value)
+        for state in _states(optimizer).values()
+        for value in state.values()
+        if isinstance(value, torch.Tensor) and value.dim() > 0
+    )

@@ -1,0 +1,141 @@
+"""Replays many specs in PyTorch; exits 1 when what happens is not what any verdict says.
+
+python scripts/replay_many.py random --count 200        random specs on 2 to 4 processes
+python scripts/replay_many.py files examples tests/corpus   every spec of these files and folders
+python scripts/replay_many.py table                     examples and the standard library, as a Markdown table
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from placelogic.files import find
+from placelogic.replay.cases import Case
+from placelogic.replay.judge import Choice, Outcome, replay
+from placelogic.replay.native.recognise import NoComponent, recognise
+from placelogic.replay.native.replay import replayed
+from placelogic.replaying import told
+from placelogic.report.replayed import Replayed
+from tests.property.generate import generate
+from tests.replay.helpers import cases_of
+from tests.replay.test_strategies import STRATEGIES, case_of
+
+CHUNK = 48
+"""Cases that are prepared together, so that those with equally many devices share processes."""
+
+
+def drawn(count: int, seed: int) -> Iterator[list[Case]]:
+    """One case of each random spec that has one on 2 to 4 devices."""
+    found: list[Case] = []
+    done = 0
+    while done < count:
+        fitting = [case for case in cases_of(generate(seed), f"seed {seed}.place") if 2 <= case.meeting.ranks <= 4]
+        found += fitting[:1]
+        done += len(fitting[:1])
+        seed += 1
+        if len(found) == CHUNK or (done == count and found):
+            yield found
+            found = []
+
+
+def read(paths: list[str]) -> Iterator[list[Case]]:
+    for one in find(paths):
+        yield list(cases_of(Path(one.path).read_text(encoding="utf-8"), one.path))
+
+
+def compare(chunks: Iterator[list[Case]], choice: Choice) -> int:
+    """Counts, and every disagreement."""
+    start = time.monotonic()
+    counts: Counter[str] = Counter()
+    factors = disagreements = 0
+    for chunk in chunks:
+        for outcome in replay(chunk, choice):
+            counts[f"{outcome.case.verdict} and {outcome.result}"] += 1
+            factors += outcome.factor is not None
+            if not outcome.agrees:
+                disagreements += 1
+                print(_wrong(outcome), flush=True)
+    shown = ", ".join(f"{count} {name}" for name, count in counts.most_common())
+    print(f"{sum(counts.values())} replayed in {time.monotonic() - start:.0f} s: {shown}")
+    print(f"{factors} with a factor named, {disagreements} disagreements")
+    return 1 if disagreements else 0
+
+
+def _wrong(outcome: Outcome) -> str:
+    case = outcome.case
+    return (
+        f"{case.name}: {case.verdict} {case.code or ''} {case.weights or ''} at {dict(case.meeting.sizes)} "
+        f"{dict(case.meeting.quantities)}: {outcome.result} {dict(outcome.worst)} {outcome.factor} {outcome.reason}"
+    )
+
+
+def table(choice: Choice) -> int:
+    """Both ways, one row each."""
+    every = [replace(case_of(name, body), name=name) for name, body in STRATEGIES.items()]
+    for one in find(sorted(str(path) for path in (ROOT / "examples").glob("*.place"))):
+        every += list(cases_of(Path(one.path).read_text(encoding="utf-8"), one.path))
+    print("| spec | verdict | mesh | way | result | gradient | params | state | held | sent |")
+    print("|---|---|---|---|---|---|---|---|---|---|")
+    wrong = 0
+    for case in every:
+        for row in _both(case, choice):
+            wrong += row.agrees is not True
+            print(_row(row), flush=True)
+    return 1 if wrong else 0
+
+
+def _both(case: Case, choice: Choice) -> Iterator[Replayed]:
+    for outcome in replay([case], choice):
+        yield told(outcome, 0.0)
+    try:
+        native = recognise(case.meeting.program, case.meeting.sizes, case.meeting.quantities)
+    except NoComponent:
+        return
+    if case.verdict == "proved":
+        yield from replayed(case, native, choice)
+
+
+def _row(row: Replayed) -> str:
+    mesh = " ".join(f"{name}={size}" for name, size in row.mesh.items())
+    numbers = [f"{row.differences.get(what, 0.0):.1e}" for what in ("gradient", "params", "state")]
+    held = [f"{b.what.split()[0]} {_amount(b)}" for b in row.bytes if b.what.endswith("held")]
+    sent = [f"{b.what} {_amount(b)}" for b in row.bytes if not b.what.endswith("held")]
+    verdict = f"{row.verdict} {row.code or ''}".strip()
+    cells = [row.spec, verdict, mesh, row.way, row.result, *numbers, "; ".join(held), "; ".join(sent)]
+    return "| " + " | ".join(cells) + " |"
+
+
+def _amount(b) -> str:  # type: ignore[no-untyped-def]
+    if b.derived is None:
+        return f"{b.measured} B"
+    if b.measured == b.derived:
+        return f"{b.measured} B, as derived"
+    return f"{b.measured} B, derived {b.derived} B: {b.cause}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["random", "files", "table"])
+    parser.add_argument("paths", nargs="*")
+    parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0, help="the first seed of random specs")
+    parser.add_argument("--sgd", action="store_true", help="with SGD only, which is quicker")
+    options = parser.parse_args()
+    choice = Choice(optimizers=("sgd",)) if options.sgd else Choice()
+    if options.what == "table":
+        return table(choice)
+    chunks = read(options.paths) if options.what == "files" else drawn(options.count, options.seed)
+    return compare(chunks, choice)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

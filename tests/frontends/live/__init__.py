@@ -1,0 +1,5 @@
+"""Tests that need PyTorch; without it they are skipped."""
+
+import pytest
+
+pytest.importorskip("torch")

@@ -1,0 +1,164 @@
+"""Configuration files are read with places, and hostile ones end with a coded error and a line."""
+
+from __future__ import annotations
+
+import pytest
+
+from placelogic.frontends.config import Config
+from placelogic.frontends.readers.arguments import read_arguments
+from placelogic.frontends.readers.json_file import read_json
+from placelogic.frontends.readers.toml_file import read_toml
+from placelogic.frontends.readers.yaml_file import read_yaml
+from placelogic.frontends.values import plain
+from placelogic.problem import SpecError
+
+
+def test_json_with_comments_and_places() -> None:
+    text = '{\n  // a comment\n  "a": {"b": 3,}, # another\n  /* and\n one */ "c": [1e3, true, null],\n}'
+    value = read_json(text, "a.json")
+    assert plain(value) == {"a": {"b": 3}, "c": [1000.0, True, None]}
+    inner = value.find("a.b")
+    assert inner is not None and (inner.span.line, inner.span.column) == (3, 14)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        ('{"a": 1\n "b": 2}', 2, "a comma or `}` is expected"),
+        ('{"a": BATCH}', 1, "`BATCH` is no value of JSON"),
+        ('{"a": 1,\n"a": 2}', 2, "`a` is given twice"),
+        ("{a: 1}", 1, "a name in double quotes"),
+        ('{"a": 1} x', 1, "nothing may follow"),
+        ('{"a": "\\q"}', 1, "an escape that JSON does not know"),
+        ("", 1, "a value is expected"),
+        ('{"a": ' + "9" * 400 + "}", 1, "too long"),
+    ],
+)
+def test_broken_json(text: str, line: int, said: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        read_json(text, "a.json")
+    (problem,) = caught.value.problems
+    assert problem.code == "PL500" and problem.span.line == line and said in problem.message
+
+
+@pytest.mark.parametrize("text", ["[" * 2000, '{"a":' * 2000, "[" + "1," * 60_000])
+def test_json_beyond_the_bounds(text: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        read_json(text, "a.json")
+    assert caught.value.problems[0].code == "PL502"
+
+
+def test_yaml_anchors_merges_and_numbers() -> None:
+    text = "base: &b\n  lr: 1e-5\n  n: 3\nother:\n  <<: *b\n  n: 4\nagain: *b\n"
+    assert plain(read_yaml(text, "a.yaml")) == {
+        "base": {"lr": 1e-5, "n": 3},
+        "other": {"lr": 1e-5, "n": 4},
+        "again": {"lr": 1e-5, "n": 3},
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "line", "said"),
+    [
+        ("a: !!python/object/apply:os.system ['x']", "PL500", 1, "only plain data is read"),
+        ("a: 1\nb: !thing {}", "PL500", 2, "asks for an object"),
+        ("a: 1\n b: [", "PL500", 2, "this is not YAML"),
+        ("a: 1\n---\nb: 2", "PL500", 3, "a second document"),
+        ("", "PL500", 1, "empty"),
+        ("a: &x\n  b: *x", "PL500", 1, "an alias stands for something that contains it|this alias"),
+        ("a: \x07", "PL500", 1, "not YAML"),
+    ],
+)
+def test_hostile_yaml(text: str, code: str, line: int, said: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        read_yaml(text, "a.yaml")
+    (problem,) = caught.value.problems
+    assert problem.code == code
+    assert any(one in problem.message for one in said.split("|"))
+
+
+def test_aliases_that_multiply_are_bounded() -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 10)]
+    with pytest.raises(SpecError) as caught:
+        read_yaml("\n".join(lines), "a.yaml")
+    assert caught.value.problems[0].code == "PL502"
+
+
+def test_the_last_of_two_values_counts_and_is_told() -> None:
+    value = read_yaml("a: 1\na: 2\n", "a.yaml")
+    again = value.at("a")
+    assert again is not None and again.data == 2 and again.over is not None and again.over.span.line == 1
+
+
+def test_toml() -> None:
+    text = '# one\n[a]\nb = 3 # three\nc.d = "x"\n[a.e]\nlist = [\n  1, # and\n  2,\n]\ninline = {f = true, g = 1e-5}\n'
+    value = read_toml(text, "a.toml")
+    assert plain(value) == {"a": {"b": 3, "c": {"d": "x"}, "e": {"list": [1, 2], "inline": {"f": True, "g": 1e-5}}}}
+    inner = value.find("a.e.list")
+    assert inner is not None and inner.span.line == 6
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        ("a = 1\na = 2", 2, "given twice"),
+        ("[[a]]", 1, "a list of tables"),
+        ("a = 1979-05-27", 1, ""),
+        ("a 1", 1, "`=` is expected"),
+        ("a = ", 1, "a value is expected"),
+        ("a = 1 b = 2", 1, "the end of the line"),
+    ],
+)
+def test_broken_toml(text: str, line: int, said: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        read_toml(text, "a.toml")
+    (problem,) = caught.value.problems
+    assert problem.code == "PL500" and problem.span.line == line and said in problem.message
+
+
+SCRIPT = """\
+#!/bin/bash
+TP=2  # tensor
+export CP=${CP:-4}
+MODEL_ARGS=(
+    --num-layers 12   # layers
+    --data-path "a b" c
+    --sequence-parallel
+)
+torchrun --nproc_per_node 8 --nnodes=2 pretrain_gpt.py "${MODEL_ARGS[@]}" \\
+    --tensor-model-parallel-size $TP --context-parallel-size ${CP} \\
+    --lr 1e-5
+echo done --not-an-option-of-it
+"""
+
+
+def test_a_shell_script() -> None:
+    value = read_arguments(SCRIPT, "run.sh")
+    found = plain(value)
+    assert isinstance(found, dict)
+    assert found["num-layers"] == "12" and found["sequence-parallel"] is True and found["data-path"] == "a b c"
+    assert found["tensor-model-parallel-size"] == "2" and found["context-parallel-size"] == "4"
+    assert found["nproc-per-node"] == "8" and found["nnodes"] == "2" and found["lr"] == "1e-5"
+    assert value.data["num-layers"].span.line == 5  # type: ignore[index, call-overload]
+
+
+def test_a_script_with_branches_is_not_run() -> None:
+    text = "if [ $BIG = 1 ]; then\n  A='--num-layers 96'\nelse\n  A='--num-layers 12'\nfi\npython t.py $A\n"
+    config = Config("run.sh", read_arguments(text, "run.sh"), loose=True)
+    with pytest.raises(SpecError) as caught:
+        config.get("num-layers", int)
+    (problem,) = caught.value.problems
+    assert problem.code == "PL506" and "has two values" in problem.message and "96 in line 2" in problem.message
+
+
+def test_text_over_several_lines() -> None:
+    text = 'OPTIONS=" \\\n  --num-layers 12 \\\n  --hidden-size 64 \\\n"\npython t.py $OPTIONS\n'
+    assert plain(read_arguments(text, "run.sh")) == {"num-layers": "12", "hidden-size": "64"}
+
+
+@pytest.mark.parametrize("text", ["", "echo hello\n", "\n\n# nothing"])
+def test_a_script_without_arguments(text: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        read_arguments(text, "run.sh")
+    assert caught.value.problems[0].code == "PL507"

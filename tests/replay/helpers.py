@@ -1,0 +1,32 @@
+"""Specs as cases to replay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from placelogic.checking import complete
+from placelogic.elaborate import elaborate_file
+from placelogic.problem import SpecError
+from placelogic.prove import prove
+from placelogic.replay.cases import Case, cases
+from placelogic.replay.meshes import MOST_RANKS
+from placelogic.syntax.parse import parse
+
+ROOT = Path(__file__).parents[2]
+
+
+def cases_of(
+    text: str, path: str = "replayed.place", wanted: Mapping[str, int] | None = None, most: int = 4096
+) -> Iterator[Case]:
+    """Everything that can be replayed of the specs in a text."""
+    for spec in elaborate_file(parse(text, path)):
+        try:
+            program = complete(spec)
+            report = replace(prove(program), name=f"{Path(path).stem}: {spec.name}")
+        except SpecError:
+            continue
+        yield from (
+            one for one in cases(program, report, wanted or {}, most if wanted else MOST_RANKS) if isinstance(one, Case)
+        )

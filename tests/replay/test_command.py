@@ -1,0 +1,193 @@
+"""`placelogic replay`, from the command line."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+from placelogic.cli import main
+from tests.replay.helpers import ROOT
+
+RIGHT = "mesh dp\nlet P\nweights w { size P }\nuse zero3(dp)\n"
+WRONG = "mesh tp\nlet P\nweights w { size P }\nweights norm { size P, kind vector }\nuse tensor_parallel(tp)\n"
+WRONG += "sync norm over tp by sum\n"
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def numbers_hidden(text: str) -> str:
+    return re.sub(r"\d\.\de[-+]\d\d", "#", text)
+
+
+def test_a_proved_spec_trains_like_one_device(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "right.place").write_text(RIGHT)
+    assert main(["replay", "right.place", "--way", "direct"]) == 0
+    assert numbers_hidden(capsys.readouterr().out) == (
+        "right.place: right: proved at dp = 2: equal, as the verdict says\n"
+        "  direct on 2 processes, 3 steps of sgd and adam, float64\n"
+        "  largest difference to one device: gradient #, params #, state #\n"
+        "  params held: 48 B, derived 48 B\n"
+        "  optimizer held: 96 B, derived 96 B\n"
+        "  gradients held: 48 B, derived 48 B\n"
+        "  reduce-scatter of gradients: 96 B, derived 96 B\n"
+        "  all-gather of params: 96 B, derived 192 B, difference -96 B "
+        "(the interpreter gathers what it computes with once a step, and keeps it)\n"
+        "\n"
+        "1 replayed: 1 as the verdict says\n"
+    )
+
+
+def test_a_refuted_spec_differs_by_the_factor(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "wrong.place").write_text(WRONG)
+    assert main(["replay", "wrong.place"]) == 0
+    assert numbers_hidden(capsys.readouterr().out) == (
+        "wrong.place: wrong: refuted GI02 `norm` at tp = 2: different, as the verdict says\n"
+        "  direct on 2 processes, 3 steps of sgd and adam, float64\n"
+        "  no component of torch: components do what is right\n"
+        "  largest difference to one device: gradient #, params #, state #\n"
+        "  factor of the gradient: 2 by the counterexample, 2 measured\n"
+        "\n"
+        "1 replayed: 1 as the verdict says\n"
+    )
+
+
+def test_json(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "wrong.place").write_text(WRONG)
+    assert main(["replay", "wrong.place", "--format", "json", "--optimizer", "spec", "--steps", "1"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    schema = json.loads((ROOT / "placelogic" / "report" / "replay-1.schema.json").read_text())
+    pytest.importorskip("jsonschema").validate(report, schema)
+    (entry,) = report["replayed"]
+    assert entry["result"] == "different"
+    assert entry["agrees"] is True
+    assert entry["mesh"] == {"tp": 2}
+    assert entry["factor"]["named"] == 2
+    assert entry["factor"]["measured"] == pytest.approx(2)
+    assert entry["optimizers"] == ["spec"]
+
+
+def test_a_mesh_of_ones_own(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "wrong.place").write_text(WRONG)
+    assert main(["replay", "wrong.place", "--mesh", "tp=3", "--way", "direct"]) == 0
+    assert "refuted at tp = 3: different, as the verdict says" in capsys.readouterr().out
+
+
+def test_one_device_agrees_with_nothing(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Both ways run, and nothing could have differed."""
+    (here / "right.place").write_text(RIGHT)
+    assert main(["replay", "right.place", "--mesh", "dp=1"]) == 0
+    out = capsys.readouterr().out
+    assert out.count("proved at dp = 1: equal, on one device, which decides nothing\n") == 2
+    assert out.endswith("2 replayed: 0 as the verdict says, 2 on one device\n")
+
+
+def test_without_pytorch(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    (here / "right.place").write_text(RIGHT)
+    assert main(["replay", "right.place"]) == 2
+    err = capsys.readouterr().err
+    assert "error[PL061]: a replay needs PyTorch, which is not installed" in err
+    assert "= help: pip install 'placelogic[replay]'" in err
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "code", "said"),
+    [
+        (RIGHT, ["--mesh", "tp=2"], 3, "not replayed: the spec has no size `tp`"),
+        (RIGHT, ["--counterexample"], 3, "not replayed: it has no counterexample"),
+        (RIGHT.replace("P }", "Q }"), [], 2, "error, not replayed: PL"),
+        ("mesh dp = 3\nassume dp % 2 == 0\nlet P\nweights w { size P }\nuse zero1(dp)\n", [], 3, "no mesh at all"),
+    ],
+)
+def test_nothing_to_replay(
+    text: str, arguments: list[str], code: int, said: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "a.place").write_text(text)
+    assert main(["replay", "a.place", *arguments]) == code
+    assert said in capsys.readouterr().out
+
+
+def test_no_such_spec(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "a.place").write_text(RIGHT)
+    assert main(["replay", "a.place", "--spec", "b"]) == 2
+    assert "error[PL014]: there is no spec `b` in this file" in capsys.readouterr().err
+
+
+def test_a_disagreement_is_told_as_a_bug(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from placelogic.replay import buffers
+
+    def forgotten(*arguments: object) -> None:
+        """A reduction that does nothing."""
+
+    monkeypatch.setattr(buffers, "reduce", forgotten)
+    (here / "a.place").write_text("mesh dp\nlet P\nweights w { size P }\nuse data_parallel(dp)\n")
+    assert main(["replay", "a.place", "--way", "direct"]) == 1
+    out = capsys.readouterr().out
+    assert "proved at dp = 2: different, which the verdict denies" in out
+    assert "this is a bug in placelogic: please report it with the spec and this output" in out
+
+
+# --- scripts --------------------------------------------------------------------------------
+
+
+def test_the_script_shows_the_counterexample(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "wrong.place").write_text(WRONG)
+    assert main(["replay", "wrong.place", "--script", "shown.py"]) == 0
+    assert capsys.readouterr().out == "shown.py shows GI02 of wrong\n"
+    text = (here / "shown.py").read_text()
+    assert len(text.splitlines()) <= 80
+    assert "placelogic" not in "\n".join(line for line in text.splitlines() if "import" in line)
+    run = subprocess.run([sys.executable, "-W", "ignore", "shown.py"], capture_output=True, text=True, timeout=120)
+    assert sorted(line for line in run.stdout.splitlines() if line.startswith("device")) == [
+        "device 0: DIFFERENT from one device",
+        "device 1: DIFFERENT from one device",
+    ]
+
+
+def test_the_same_script_of_a_right_step_shows_nothing(here: Path) -> None:
+    """It is the step that makes the difference, not the script."""
+    from placelogic.checking import complete
+    from placelogic.elaborate import elaborate_file
+    from placelogic.replay.script import script
+    from placelogic.report.diagnostic import Counterexample, Finding
+    from placelogic.syntax.parse import parse
+
+    (spec,) = elaborate_file(parse("mesh dp\nlet P\nweights w { size P }\nuse zero3(dp)\nmicrobatches M\n", "a.place"))
+    example = Counterexample({"dp": 2}, {"P": 1, "M": 2}, ())
+    finding = Finding("GI01", "error", "nothing is wrong", spec.span, "w", counterexample=example)
+    (here / "shown.py").write_text(script(complete(spec), finding, "a.place"))
+    run = subprocess.run([sys.executable, "-W", "ignore", "shown.py"], capture_output=True, text=True, timeout=120)
+    assert run.stdout.count("the same as one device") == 2, run.stdout + run.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (RIGHT, "no spec here is refuted"),
+        (WRONG + "clip global_norm\n", "the gradients are clipped"),
+    ],
+)
+def test_no_script(text: str, said: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "a.place").write_text(text)
+    assert main(["replay", "a.place", "--script", "shown.py"]) == 2
+    err = capsys.readouterr().err
+    assert "error[PL062]" in err
+    assert said in err
+
+
+def test_an_example_that_is_wrong_on_purpose(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["replay", str(ROOT / "examples" / "refuted_expert_scale.place")]) == 0
+    assert "factor of the gradient: 2 by the counterexample, 2 measured" in capsys.readouterr().out
