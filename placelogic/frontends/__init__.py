@@ -1,4 +1,4 @@
-"""Configurations of training frameworks as specs.
+"""From what people already have to specs: configurations of frameworks, here, and live models, in `live/`.
 
 An importer reads a file, says in the language how that framework divides, reduces, accumulates and clips, and
 leaves open what the file does not say. Codes of the problems found here:

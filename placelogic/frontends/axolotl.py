@@ -11,7 +11,7 @@ from placelogic.files import whole
 from placelogic.frontends.accelerate import facts_of
 from placelogic.frontends.config import Config, Setting
 from placelogic.frontends.draft import Draft
-from placelogic.frontends.groups import adapted_model, unknown_model
+from placelogic.frontends.groups import trained_beside, unknown_model
 from placelogic.frontends.optimizers import optimizer
 from placelogic.frontends.request import Request
 from placelogic.frontends.through_deepspeed import through_deepspeed
@@ -52,14 +52,15 @@ def draft(config: Config, request: Request) -> tuple[Draft, dict[str, object]]:
         else:
             spec.add("use", "use hf_trainer_loss_per_microbatch()", "the model is taken to count no tokens")
         facts = facts_of(shape)
+        unknown_model(spec)
         _weights(config, spec)
         _optimizer(config, spec, shape)
         _precision(config, spec)
-    facts |= {"rl": str(config.get("rl", str, "").value).lower(), "workers": config.get("dataloader_num_workers", int, 0).value,
-              "optimizer": str(config.get("optimizer", str, "adamw_torch").value), "deepspeed": bool(ds.value),
+    facts |= {"rl": str(config.peek("rl", str, "")).lower(), "workers": config.peek("dataloader_num_workers", int, 0),
+              "optimizer": str(config.peek("optimizer", str, "adamw_torch")), "deepspeed": bool(ds.value),
               "ddp_parallel": not facts.get("fsdp") and not ds.value,
-              "flash": bool(config.get("flash_attention", bool, False).value)
-              or "flash" in str(config.get("attn_implementation", object, "").value)}  # fmt: skip
+              "flash": bool(config.peek("flash_attention", bool, False))
+              or "flash" in str(config.peek("attn_implementation", object, ""))}  # fmt: skip
     if (packed := config.get("sample_packing", bool, False)).value:
         spec.head.append(
             f"{packed.origin}: packed samples have unlike numbers of loss tokens; `--tokens uneven` asks about that."
@@ -114,16 +115,15 @@ def _shape(config: Config, world: int | None) -> Shape:
 
 
 def _weights(config: Config, spec: Draft) -> None:
+    """Freeze what is not trained, and declare the weights of an adapter. The model itself is there already."""
     adapter = config.get("adapter", str, None)
     some = config.get("unfrozen_parameters", list, None)
     if adapter.given and adapter.value:
         if adapter.value.lower() not in ("lora", "qlora", "dora", "llama-adapter"):
             raise config.wrong("PL503", adapter, f"the adapter `{adapter.value}` is not modelled")
-        adapted_model(spec, adapter, "lora", "the matrices of the adapter")
+        trained_beside(spec, adapter, "lora", "the matrices of the adapter")
     elif some.given and some.value.data:
-        adapted_model(spec, some, "unfrozen", "what is trained")
-    else:
-        unknown_model(spec)
+        trained_beside(spec, some, "unfrozen", "what is trained")
 
 
 def _optimizer(config: Config, spec: Draft, shape: Shape) -> None:
@@ -173,11 +173,24 @@ def _precision(config: Config, spec: Draft) -> None:
 
 
 def _deepspeed(config: Config, request: Request, ds: Setting, steps: Setting) -> tuple[Draft, dict[str, object]]:
-    more = {"gradient_accumulation_steps": Value(steps.value, steps.span), "trainer": Value("own", ds.span)}
+    cp = config.get("context_parallel_size", int, 1, also=["sequence_parallel_degree"], least=1)
+    if cp.value > 1:
+        raise config.wrong(
+            "PL503", cp, "context parallelism with DeepSpeed is not modelled", "use FSDP, or leave it out"
+        )
+    kind = config.get("optimizer", str, "adamw_torch_fused")
+    more = {
+        "gradient_accumulation_steps": Value(steps.value, steps.span),
+        "trainer": Value("own", ds.span),
+        "optimizer.type": Value(kind.value, kind.span),
+    }
     tp = config.get("tensor_parallel_size", int, 1, least=1)
     if tp.value > 1:
         more["tensor_parallel.autotp_size"] = Value(tp.value, tp.span)
-    config.use(
-        "fsdp", "context_parallel_size", "load_in_4bit", "load_in_8bit", "adapter", "bf16", "fp16", "max_grad_norm"
-    )
-    return through_deepspeed(config, Request(request.world, request.given, None, request.tokens), ds, more)
+    for low in ("bf16", "fp16"):
+        if config.get(low, object, None).value not in (None, False, "false", ""):
+            more[f"{low}.enabled"] = Value(True, config.get(low, object, None).span)
+    config.use("fsdp", "load_in_4bit", "load_in_8bit", "max_grad_norm")
+    spec, facts = through_deepspeed(config, Request(request.world, request.given, None, request.tokens), ds, more)
+    _weights(config, spec)
+    return spec, facts

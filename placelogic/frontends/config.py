@@ -84,6 +84,13 @@ class Config:
             return Setting(one, self._typed(one, value, kind, least), True, value.span)
         return Setting(name, default, False, whole(self.path))
 
+    def peek(self, name: str, kind: type, default: Any = None) -> Any:
+        """The value of a setting, without counting it as read: for facts, which write nothing."""
+        before = set(self.used)
+        value = self.get(name, kind, default).value
+        self.used.intersection_update(before)
+        return value
+
     def _sections(self, name: str) -> None:
         """What a setting lies in must be sections. Raises SpecError PL501."""
         value: Value | None = self.root

@@ -25,9 +25,8 @@ def unknown_model(
         draft.add("weights", "weights router { size R, kind router }")
 
 
-def adapted_model(spec: Draft, setting: Setting, name: str, what: str) -> None:
-    """A frozen model, and weights beside it that are trained."""
-    unknown_model(spec)
+def trained_beside(spec: Draft, setting: Setting, name: str, what: str) -> None:
+    """Freeze an unknown model, and declare the weights beside it that are trained."""
     spec.add("weights", "freeze linear, norm, embed", setting)
     spec.let("A", None)
     spec.add("weights", f"weights {name} {{ size A, kind matrix }}", what)

@@ -58,7 +58,7 @@ def draft(config: Config, request: Request) -> tuple[Draft, dict[str, object]]:
     heads, groups = (
         config.get(f"model.model_config.{name}", int, None) for name in ("num_attention_heads", "num_key_value_heads")
     )
-    config.use("parallelism.*", "model.model_config.*")
+    config.use("model.model_config.*")
     facts: dict[str, object] = {
         "tensor_parallel": tp.value, "pipeline": pp.value, "context_parallel": cp.value, "expert_parallel": ep.value,
         "heads": heads.value, "groups": groups.value, "microbatches": steps.value, "stages_less_one": pp.value - 1,

@@ -64,11 +64,11 @@ def draft(config: Config, request: Request) -> tuple[Draft, dict[str, object]]:
     )
     routed = mesh.routed()
     facts: dict[str, object] = {key: one.value for key, one in size.items()} | {
-        "model": name.value, "tied": (name.value, flavor.value) in TIED, "ep_axis": routed[0] if len(routed) == 1 else None, "clip_line": "  clip\n" if config.get("training.max_norm", float, 1.0).value > 0 else "",
+        "model": name.value, "tied": (name.value, flavor.value) in TIED, "ep_axis": routed[0] if len(routed) == 1 else None, "clip_line": "  clip\n" if config.peek("training.max_norm", float, 1.0) > 0 else "",
         "pieces": _pieces(config), "accumulation": _accumulation(config, size, request),
-        "async_tensor_parallel": config.get(f"{P}.enable_async_tensor_parallel", bool, False).value,
-        "compile": config.get("compile.enable", bool, False).value,
-        "twice_context": 2 * size["cp"].value, "sequence": config.get("training.seq_len", int, None).value,
+        "async_tensor_parallel": config.peek(f"{P}.enable_async_tensor_parallel", bool, False),
+        "compile": config.peek("compile.enable", bool, False),
+        "twice_context": 2 * size["cp"].value, "sequence": config.peek("training.seq_len", int, None),
     }  # fmt: skip
     return spec, facts
 

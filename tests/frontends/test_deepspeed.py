@@ -115,6 +115,12 @@ def test_what_changes_a_step_and_is_not_modelled_is_named_and_not_proved() -> No
     assert checked("deepspeed", text, given={"zero_optimization.zenflow": "null"}).verdict == "proved"
 
 
+@pytest.mark.parametrize("setting", ["zero_quantized_gradients", "zeropp_loco_param"])
+def test_quantised_gradients_are_not_passed_over(setting: str) -> None:
+    spec = checked("deepspeed", ds(zero_optimization={"stage": 3, setting: True}))
+    assert spec.verdict == "error" and "PL503" in codes(spec)
+
+
 def test_settings_are_sorted() -> None:
     text = ds(
         compression_training={"layer_reduction": {"enabled": True}}, steps_per_print=3, zero_optimisation={"stage": 2}

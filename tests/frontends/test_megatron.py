@@ -129,6 +129,14 @@ def test_a_shell_script_of_arguments() -> None:
     assert "mesh dp = 4" in made.spec and "mesh tp = 2  # line 3: tensor-model-parallel-size 2" in made.spec
 
 
+@pytest.mark.parametrize(
+    "setting", ["--hybrid-context-parallel: true", "--optimizer-cpu-offload: true", "--freeze-all-layers: true"]
+)
+def test_what_is_not_modelled_is_not_passed_over(setting: str) -> None:
+    spec = checked("megatron", megatron(setting))
+    assert spec.verdict == "error" and "PL503" in codes(spec)
+
+
 def test_settings_are_sorted() -> None:
     made = imported(
         "megatron", megatron("--log-interval: 1", "--fp8-format: e4m3", "--frobnicate: 3", "--moe-aux-loss-coeff: 0.1")

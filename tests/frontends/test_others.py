@@ -185,11 +185,36 @@ def test_axolotl(more: str) -> None:
     assert any("a mean of means" in f.message for f in uneven.findings if f.code == "UB05")
 
 
+def test_axolotl_through_deepspeed(tmp_path: Path) -> None:
+    (tmp_path / "zero3.json").write_text(
+        '{"zero_optimization": {"stage": 3}, "bf16": {"enabled": "auto"}, "gradient_clipping": "auto"}'
+    )
+    text = AXOLOTL.format(more="deepspeed: zero3.json\nadapter: lora\n").replace("bf16: auto", "bf16: true")
+    name = str(tmp_path / "sft.yaml")
+    made = imported("axolotl", text, name=name)
+    for line in (
+        "use deepspeed_zero3(dp)",
+        "freeze linear, norm, embed",
+        "weights lora",
+        "microbatches 2",
+        "params bf16",
+        "optimizer adamw",
+    ):
+        assert line in made.spec
+    assert checked("axolotl", text, name=name).verdict == "proved"
+    assert problem("axolotl", text + "context_parallel_size: 2\n", name=name).code == "PL503"
+
+
 def test_axolotl_optimizers() -> None:
     eight = checked("axolotl", AXOLOTL.format(more=FSDP2).replace("adamw_torch_fused", "adamw_bnb_8bit"))
     assert eight.verdict == "refuted" and "SC06" in codes(eight) and "UB01" in codes(eight, "note")
     muon = checked("axolotl", AXOLOTL.format(more=FSDP2).replace("adamw_torch_fused", "muon"))
     assert muon.verdict == "error" and "PL503" in codes(muon)
+
+
+def test_axolotl_losses_of_preference() -> None:
+    spec = checked("axolotl", AXOLOTL.format(more="rl: dpo\n"))
+    assert spec.verdict == "proved" and "NT23" in codes(spec, "note")
 
 
 def test_axolotl_refusals() -> None:

@@ -41,22 +41,22 @@ def draft(config: Config, request: Request) -> tuple[Draft, dict[str, object]]:
 
 def _facts(config: Config, shape: Shape) -> dict[str, object]:
     root = config.root
-    low = [name for name in ("bf16", "bfloat16", "fp16") if config.get(f"{name}.enabled", bool, False).value]
-    master = bool(low) and not config.get(f"{low[0]}.{low[0]}_master_weights_and_grads", bool, False).value
-    clips = config.is_auto("gradient_clipping") or config.get("gradient_clipping", float, 0.0).value > 0
+    low = [name for name in ("bf16", "bfloat16", "fp16") if config.peek(f"{name}.enabled", bool, False)]
+    master = bool(low) and not config.peek(f"{low[0]}.{low[0]}_master_weights_and_grads", bool, False)
+    clips = config.is_auto("gradient_clipping") or config.peek("gradient_clipping", float, 0.0) > 0
     device = root.find(f"{Z}.offload_optimizer.device")
     return {
         "zero_stage": shape.stage.value, "tensor_parallel": shape.tp.value, "sequence_parallel": shape.sp.value,
         "pipeline": shape.pp.value, "expert_parallel": max(shape.ep.value, 1), "autoep": bool(shape.ep.value),
-        "optimizer": str(config.get("optimizer.type", str, "adamw").value).lower(),
-        "allreduce_op": config.get("gradient_allreduce_op", str, "mean").value,
-        "reduce_scatter": config.get(f"{Z}.reduce_scatter", bool, True).value,
-        "deepcompile": config.get("compile.deepcompile", bool, False).value,
+        "optimizer": str(config.peek("optimizer.type", str, "adamw")).lower(),
+        "allreduce_op": config.peek("gradient_allreduce_op", str, "mean"),
+        "reduce_scatter": config.peek(f"{Z}.reduce_scatter", bool, True),
+        "deepcompile": config.peek("compile.deepcompile", bool, False),
         "offload_optimizer": bool(device and device.data not in (None, "none")),
-        "hpz": config.get(f"{Z}.zero_hpz_partition_size", int, 1).value, "mics": config.get(f"{Z}.mics_shard_size", int, -1).value,
-        "steps": config.get("gradient_accumulation_steps", int, None).value, "master": master,
+        "hpz": config.peek(f"{Z}.zero_hpz_partition_size", int, 1), "mics": config.peek(f"{Z}.mics_shard_size", int, -1),
+        "steps": config.peek("gradient_accumulation_steps", int, None), "master": master,
         "clip_line": "  clip\n" if clips else "", "refresh_line": "  refresh params from master\n" if master else "", "pp_line": "",
-        "quantized_gradients": config.get(f"{Z}.zero_quantized_gradients", bool, False).value,
+        "quantized_gradients": config.peek(f"{Z}.zero_quantized_gradients", bool, False),
     }  # fmt: skip
 
 
