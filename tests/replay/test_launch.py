@@ -67,7 +67,7 @@ HANGING = """
 import os, sys, time
 from placelogic.replay.launch import launch
 def work(rank):
-    print(os.getpid(), flush=True)
+    os.write(1, b"%d\\n" % os.getpid())
     time.sleep(100)
 launch(2, work)
 """
