@@ -70,8 +70,8 @@ class Judge:
         verdict: Verdict = report.verdict
         if codes & {"CL01", "BU01"} and verdict != "error":
             verdict = "refuted"
-        elif any(code.startswith("PL") for code in codes):
-            verdict = "error"
+        elif any(code.startswith("PL") for code in codes) and verdict != "refuted":
+            verdict = "error"  # what is known to be wrong stays so, whatever could not be measured
         elif "CL02" in codes and verdict == "proved":
             verdict = "undecided"
         return replace(report, verdict=verdict, obligations=obligations, findings=(*report.findings, *findings))
@@ -173,7 +173,7 @@ class Judge:
         if found.unknown:
             names = ", ".join(found.unknown)
             yield Finding("PL366", "error", f"the budget cannot be checked while {names} {_is(found.unknown)} open",
-                          budget.span, help=f"fix {names} in the spec, or with --at")  # fmt: skip
+                          budget.span, help=_ways(names, budget.span.path != program.span.path))  # fmt: skip
         elif found.peak is not None and bound is not None:
             against = f"the peak of one device is {human(found.peak, 'bytes')}, the budget {human(bound, 'bytes')}"
             if found.peak > bound:
@@ -192,6 +192,13 @@ class Judge:
             names = ", ".join(found.open)
             yield Finding("BU01", "error", f"the budget is exceeded at every {names}", budget.span, label=_largest(cost),
                           help="`placelogic cost` shows every term")  # fmt: skip
+
+
+def _ways(names: str, of_repository: bool) -> str:
+    """How to fix sizes: the gate, which has the budgets of a repository, takes none from its command line."""
+    if of_repository:
+        return f"fix {names} in the spec; or take the budget out here, and write it into the specs that have sizes"
+    return f"fix {names} in the spec, or with `placelogic check --at`"
 
 
 def _is(names: tuple[str, ...]) -> str:
