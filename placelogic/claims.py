@@ -169,7 +169,7 @@ class Judge:
         except SpecError as error:
             yield from (Finding(p.code, "error", p.message, p.span, help=p.hint) for p in error.problems)
             return
-        bound = cost.number(limit)
+        bound = cost.known(limit)
         if found.unknown:
             names = ", ".join(found.unknown)
             yield Finding("PL366", "error", f"the budget cannot be checked while {names} {_is(found.unknown)} open",
@@ -233,9 +233,9 @@ def _largest(cost: Cost) -> str | None:
     if place is None:
         return None
     sums = [
-        (state, cost.number(cost.sum(lambda h, state=state: h.place == place and not h.host and h.state == state)))
+        (state, cost.known(cost.sum(lambda h, state=state: h.place == place and not h.host and h.state == state)))
         for state in dict.fromkeys(h.state for h in cost.held)
     ]
-    sums.append(("transient", cost.number(cost.transient_on(place))))
+    sums.append(("transient", cost.known(cost.transient_on(place))))
     known = sorted(((value, state) for state, value in sums if value), reverse=True)
     return ", ".join(f"{state} {human(value, 'bytes')}" for value, state in known[:3]) or None

@@ -40,7 +40,7 @@ def fit(cost: Cost, limit: sympy.Expr, assumptions: Sequence[Compare]) -> Fit:
     gap = at(limit - peak, dict(cost.values))
     free = sorted(one.name for one in gap.free_symbols)
     if not free:
-        return Fit(peak=cost.number(peak))
+        return Fit(peak=cost.known(peak))
     unknown = tuple(name for name in free if name not in cost.axes)
     if unknown:
         return Fit(unknown=unknown)

@@ -76,7 +76,7 @@ def lines(cost: Cost, per: str = "rank") -> Iterator[str]:
     sizes = ", ".join(f"{name} = {_size(value)}" for name, value in cost.values.items())
     if sizes:
         yield f"sizes: {sizes}"
-    parameters = cost.number(cost.parameters)
+    parameters = cost.known(cost.parameters)
     if parameters is None:
         yield f"parameters: {formula(cost.parameters)}"
     else:
@@ -99,7 +99,7 @@ def table_lines(cost: Cost, table: Table) -> Iterator[str]:
 
 def _cells(cost: Cost, row: Row) -> Iterator[tuple[str, ...]]:
     """One line; two where there may be only one stage."""
-    value = cost.number(row.formula)
+    value = cost.known(row.formula)
     if value is None and isinstance(row.formula, sympy.Piecewise):
         *labels, last = row.labels
         for part, condition in reversed(row.formula.args):
