@@ -223,7 +223,10 @@ def _check_spec(spec: ElaboratedSpec, place: _Place, settings: Settings, judge: 
 
     try:
         program = complete(spec)
-        report = replace(_prove(program, settings), name=spec.name, open_sizes=open_sizes(program))
+        try:
+            report = replace(_prove(program, settings), name=spec.name, open_sizes=open_sizes(program))
+        except SpecError as error:
+            report = SpecReport(spec.name, "error", findings=findings_of(error, place.head))
         report = judge.judge(report, program)
         if settings.minimum and report.verdict == "proved":
             from placelogic.reaching import reaching

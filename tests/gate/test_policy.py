@@ -76,6 +76,7 @@ def test_not_this_one(repository: Path, text: str, capsys: pytest.CaptureFixture
         (f"allow gi02 {WHY}", "PL032", "there is no finding `gi02`"),
         (f"allow UN01 {WHY}", "PL033", "`UN01` cannot be accepted: nobody knows whether the spec is right"),
         (f"allow VA01 {WHY}", "PL033", "`VA01` cannot be accepted: there is nothing to prove"),
+        (f"allow CL02 {WHY}", "PL033", "`CL02` cannot be accepted: nobody knows whether the claim is true"),
         (f"allow EX01 {WHY}", "PL033", "`EX01` cannot be accepted: it is about what somebody asked for"),
     ],
 )
