@@ -18,9 +18,7 @@ def folder_of(path: str) -> str:
     return os.path.realpath(os.path.dirname(path))
 
 
-def imported(
-    data: bytes, folder: str, read: Callable[[str], bytes | None] | None = None
-) -> dict[str, bytes | None]:
+def imported(data: bytes, folder: str, read: Callable[[str], bytes | None] | None = None) -> dict[str, bytes | None]:
     """Every file that a spec of this content in this folder imports, also through others: its real path, and
     its content, None where it cannot be read.
 
