@@ -64,22 +64,38 @@ def fit(
             return bool(guess > 0)
         return bool(at(gap, dict(zip(free, point, strict=True))) >= 0)
 
-    shrinks = at(peak, dict(cost.values))
-    falling = all(falls(shrinks, sympy.Symbol(name)) for name in free)
+    left = at(peak, dict(cost.values))
+    ruled_out = bool(least(left) > at(limit, dict(cost.values)))
     if len(free) == 1:
         ranges = tuple(_ranges(fits))
-        never = not ranges and (_least(gap, free, falling) or bounded(free, EVERY))
-        return Fit(open=tuple(free), ranges=ranges, everywhere=not allowed and falling, never=never)
+        everywhere = not allowed and falls(left, sympy.Symbol(free[0]))
+        never = not ranges and (ruled_out or bounded(free, EVERY))
+        return Fit(open=tuple(free), ranges=ranges, everywhere=everywhere, never=never)
     fewest = tuple(_fewest(free, fits)) or tuple(_small(free, fits))
-    each = _each(free)
-    never = not fewest and (_least(gap, free, falling) or bounded(free, each))
+    never = not fewest and (ruled_out or bounded(free, _each(free)))
     return Fit(open=tuple(free), fewest=fewest, never=never)
 
 
-def _least(gap: sympy.Expr, free: Sequence[str], falling: bool) -> bool:
-    """Whether even what no number of devices makes smaller is too much."""
-    left = gap.xreplace({sympy.Symbol(name): sympy.oo for name in free}) if falling else sympy.nan
-    return bool(left.is_negative)
+def least(expr: sympy.Expr) -> sympy.Expr:
+    """What the expression is at least, whatever its sizes, all of them 1 or more; minus infinity where that is not
+    plain."""
+    if expr.is_number:
+        return expr
+    if expr.is_Symbol:
+        return sympy.Integer(1)
+    if isinstance(expr, sympy.Piecewise):
+        return sympy.Min(*(least(value) for value, _ in expr.args))
+    if expr.is_Pow and expr.exp.is_Integer:
+        below = least(expr.base)
+        if below < 0:
+            return -sympy.oo
+        return sympy.Integer(0) if expr.exp < 0 else below**expr.exp
+    parts = [least(part) for part in expr.args]
+    if isinstance(expr, sympy.Add | sympy.Max | sympy.Min | sympy.ceiling | sympy.floor):
+        return -sympy.oo if isinstance(expr, sympy.Add) and -sympy.oo in parts else expr.func(*parts)
+    if expr.is_Mul and all(part >= 0 for part in parts):
+        return sympy.Mul(*parts)
+    return -sympy.oo
 
 
 def _each(free: Sequence[str]) -> int:

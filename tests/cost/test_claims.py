@@ -10,7 +10,7 @@ import sympy
 
 import placelogic
 from placelogic.cli import main
-from placelogic.cost.budget import falls
+from placelogic.cost.budget import falls, least
 from placelogic.report.diagnostic import SpecReport
 from tests.cost.specs import ADAM16
 
@@ -279,6 +279,11 @@ def test_a_false_claim_can_be_expected_beside_a_fault() -> None:
     assert placelogic.check(at + both.replace(" GI01", "") + "}\n").exit_code == 0
 
 
+ENDS = (
+    "mesh pp, dp\nweights layer { size 24000000, layers 24 }\n"
+    "weights embed { size 70000000, kind embedding, used on first and last }\n"
+    "assume pp <= 24\nuse pipeline(pp) * zero1(dp)\n"
+)
 MILLION = "mesh dp, tp\nweights model { size 1000000, layers 4 }\nuse zero3(dp) * tensor_parallel(tp)\n"
 
 
@@ -303,7 +308,18 @@ def test_a_budget_is_exceeded_at_every_size_only_where_that_is_known() -> None:
         (one + "assume N == 50\nbudget 1 MB\n", "refuted", "BU01"),
         (one + "budget 1 MB\n", "refuted", "BU01"),
         (MILLION + "assume tp <= 3, dp <= 9\nbudget 900 kB\n", "refuted", "BU01"),
+        (ENDS + "budget 559 MB\n", "refuted", "BU01"),
         (MILLION + "assume tp >= 5000\nassume tp <= 5001\nbudget 900 kB\n", "error", "PL366"),
     ]:
         (report,) = reports(text).values()
         assert (report.verdict, codes(report)) == (verdict, [code]), text
+
+
+def test_what_a_peak_is_at_least() -> None:
+    n, m = sympy.symbols("N M")
+    for expr, below in [
+        (16 / n + 5, 5), (sympy.ceiling(10 / n) * 2 + sympy.Max(0, 3 - n), 0), (n * m + (n - 1) / n, 1),
+        (sympy.Piecewise((7 + n, sympy.Eq(n, 1)), (3 + 1 / n, True)), 3), (5 - n, -sympy.oo), (1 / (n - 2), -sympy.oo),
+        ((n - 1) * (2 - n), -sympy.oo), (sympy.Mod(n, 3), -sympy.oo),
+    ]:  # fmt: skip
+        assert least(expr) == below, expr

@@ -265,3 +265,6 @@ def test_an_estimate_of_the_time(capsys: pytest.CaptureFixture[str], tmp_path: P
     code, _, err = run(capsys, *at, "--latency", "5")
     assert code == 2
     assert "--inter-bandwidth and --latency go with --bandwidth" in err
+    for value in ("nan", "inf", "0"):
+        code, _, err = run(capsys, *at, "--bandwidth", value)
+        assert (code, "invalid value for '--bandwidth'" in err) == (2, True), err
