@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import placelogic
 from placelogic.cli import main
 
 ROOT = Path(__file__).parents[2]
@@ -268,3 +269,11 @@ def test_an_estimate_of_the_time(capsys: pytest.CaptureFixture[str], tmp_path: P
     for value in ("nan", "inf", "0"):
         code, _, err = run(capsys, *at, "--bandwidth", value)
         assert (code, "invalid value for '--bandwidth'" in err) == (2, True), err
+
+
+def test_options_of_the_function_that_make_no_sense() -> None:
+    for options in ({"unit": "tensor"}, {"ahead": -1}):
+        with pytest.raises(ValueError, match=next(iter(options))):
+            placelogic.cost(NODES + STEP, **options)  # type: ignore[arg-type]
+    one = placelogic.cost(NODES + STEP, inter="node")
+    assert one.traffic.inter == placelogic.cost(NODES + STEP, inter=["node"]).traffic.inter != 0
