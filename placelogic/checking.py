@@ -31,7 +31,8 @@ class Settings:
     spec, for those not meant to be refuted ("wanted"), for all ("always"), or never (None). `recheck`:
     ask cvc5 too. `emit_smt2`: the folder to write every question into. `evidence`: where it is gathered.
     `minimum`: sizes that a spec which has them must reach together. `budget`: a budget that every spec has to
-    keep beside its own, and where that is written."""
+    keep beside its own, and where that is written. `every_fault`: of one gradient, tell also the faults that the
+    first one hides."""
 
     at: Mapping[str, int] = field(default_factory=dict)
     require_stated: bool = False
@@ -43,6 +44,7 @@ class Settings:
     evidence: Evidence | None = None
     minimum: Mapping[str, int] = field(default_factory=dict)
     budget: tuple[str, Span] | None = None
+    every_fault: bool = False
 
     def __post_init__(self) -> None:
         for name, size in self.at.items():
@@ -251,7 +253,7 @@ def _prove(program: Program, settings: Settings) -> SpecReport:
 def _options(settings: Settings) -> Options:
     from placelogic.prove import Options
 
-    options = Options(require_stated=settings.require_stated)
+    options = Options(require_stated=settings.require_stated, every=settings.every_fault)
     if settings.rlimit is not None:
         options = replace(options, rlimit=settings.rlimit)
     if settings.timeout is not None:

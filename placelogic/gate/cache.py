@@ -34,7 +34,7 @@ MAX_ENTRIES = 20_000
 
 _FORM = 1
 _DECIDED = ("proved", "refuted", "vacuous")
-_DOUBTFUL = ("PL", "UN")
+_DOUBTFUL = ("PL", "UN", "CL02")
 
 
 def folder_of_user() -> Path:
@@ -161,7 +161,7 @@ class Cache:
 def decided(report: FileReport) -> bool:
     """Whether every verdict of the file is final: not one that more time, or another file, could change."""
     return all(
-        spec.verdict in _DECIDED and not any(finding.code[:2] in _DOUBTFUL for finding in spec.findings)
+        spec.verdict in _DECIDED and not any(finding.code.startswith(_DOUBTFUL) for finding in spec.findings)
         for spec in report.specs
     )
 

@@ -280,3 +280,33 @@ def test_writing_a_baseline_needs_a_reason(repository: Path, capsys: pytest.Capt
     assert code == 2 and "--write-baseline needs a --reason" in out
     code, out = gate(capsys, "--write-baseline", "--reason", "x", "specs")
     assert code == 2 and "name none" in out
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("sync norm over dp by none", "error[GI01]: the gradient of `norm` is never summed over dp"),
+        ("scale norm by 1/dp", "error[GI03]: the gradient of `norm` is wrong by the constant factor"),
+    ],
+)
+def test_what_is_accepted_hides_no_other_fault(
+    repository: Path, line: str, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (
+        HEAD.replace("tensor_parallel", "sequence_parallel")
+        + f"sync norm over tp by none # placelogic: allow GI01 {WHY}\n"
+    )
+    put(repository, text)
+    assert gate(capsys)[0] == 0
+    put(repository, text + line + "\n")
+    code, out = gate(capsys)
+    assert code == 1
+    assert told in out
+
+
+def test_what_shows_along_another_axis_does_not_follow(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = HEAD.replace("zero2(dp) * tensor_parallel", "data_parallel(dp) * sequence_parallel")
+    put(repository, text + f"sync norm over tp by none # placelogic: allow GI01 {WHY}\nsync norm over dp by none\n")
+    code, out = gate(capsys)
+    assert code == 1
+    assert "error[SC01]: copies of `norm` along dp apply different updates" in out
