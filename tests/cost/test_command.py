@@ -110,7 +110,9 @@ def test_nodes(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["text", "json", "latex", "markdown", "csv", "python"])
-@pytest.mark.parametrize("per", ["rank", "stage", "group", "collective"])
+@pytest.mark.parametrize(
+    "per", [pytest.param(per, marks=() if per == "rank" else pytest.mark.slow) for per in ("rank", "stage", "group", "collective")]
+)
 def test_every_form_of_every_view(form: str, per: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = run(capsys, "cost", "examples/bloom_176b.place", "--format", form, "--per", per)
     assert (code, err) == (0, "")
