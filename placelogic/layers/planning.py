@@ -96,6 +96,8 @@ class AxisPlan:
                 return self._take(index, 0, self._kept(op, come[0], contracted))
             case bl.Elementwise():
                 return self._take(index, 0, come[0])
+            case bl.Multiply() if SHARE in come:
+                return self._share_of_a_product(index, come)
             case bl.Add() | bl.Multiply():
                 target = self._common(op.output, come)
                 for slot in range(len(come)):
@@ -194,6 +196,17 @@ class AxisPlan:
             return want
         return cut[0] if len(cut) == 1 else None
 
+    def _share_of_a_product(self, index: int, come: list[Lay]) -> Lay:
+        """Shares times what is whole are shares, and so is the gradient of what is whole. Shares of both are
+        added up first."""
+        if come.count(SHARE) > 1:
+            for slot in range(len(come)):
+                self._take(index, slot, None)
+            return None
+        for slot, lay in enumerate(come):
+            self._take(index, slot, SHARE if lay == SHARE else None, partial=lay != SHARE)
+        return SHARE
+
     def _attention(self, index: int, op: bl.Attention, come: list[Lay]) -> Lay:
         query, key, value = come
         same = {op.heads: op.kv_heads}
@@ -236,7 +249,7 @@ class AxisPlan:
             return SHARE
         tokens = self.block.tensors[op.router]
         rest = made is not None and made != experts and made not in tokens
-        if rest and scores is None:
+        if made == SHARE or rest and scores is None:
             self._take(index, 0, made)
             self._take(index, 1, None, partial=True)
             return made
