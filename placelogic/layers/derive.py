@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import combinations_with_replacement
 
 from placelogic.layers.cases import Case, cases
 from placelogic.layers.deal import dealt
@@ -117,16 +118,25 @@ def _check_order(program: Program) -> None:
     order = program.mesh.axes.index
     for weights in program.weights:
         cuts = [cut for cut in weights.params.cuts if cut.letter == "S" and cut.dim not in ("layer", "param", "flat")]
-        axes = [axis for cut in cuts for axis in cut.axes]
-        if axes != sorted(axes, key=order):
+        # Each with itself, for products of axes, and with those after it that may cut the same dimension.
+        for first, second in combinations_with_replacement(cuts, 2):
+            axes = first.axes if first is second else (*first.axes, *second.axes)
+            if list(axes) == sorted(axes, key=order) or _apart(first.dim, second.dim):
+                continue
             raise SpecError(
                 Problem(
                     "PL386",
                     f"`{weights.name}` is cut over {', '.join(axes)}, in another order than the mesh has them",
-                    cuts[0].origin.span,
-                    "with blocks, list axes in the order of the mesh",
+                    first.origin.span,
+                    "with blocks, place the axes that cut one dimension in the order of the mesh",
                 )
             )
+
+
+def _apart(one: str | None, other: str | None) -> bool:
+    """Whether two cuts are surely of different dimensions, whatever `in` and `out` are."""
+    sides = {"in", "out"}
+    return one != other and None not in (one, other) and (one in sides) == (other in sides)
 
 
 # --- activations ------------------------------------------------------------------------------

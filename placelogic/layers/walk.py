@@ -110,7 +110,7 @@ class Walk:
                 out = self._done(layer, index, op, ins, absent)
                 break
             except Misfit as misfit:
-                self._misfit(layer, index, inputs(op)[0], misfit)
+                self._misfit(layer, index, self._odd(layer.block, index, op, misfit), misfit)
                 absent.add(misfit.axis)
                 ins = [alone(value, misfit.axis) for value in ins]
         if not absent:
@@ -121,6 +121,15 @@ class Walk:
             read = known.read[index, slot].shape if known is not None else {}
             layer.read[index, slot] = self._along(value, read, absent)
         return self._along(out, lies, absent)
+
+    def _odd(self, block: Block, index: int, op: bl.Operation, misfit: Misfit) -> str:
+        """The input that does not fit: one of which a person stated how it gets here, where there is one."""
+        tensors = inputs(op)
+        for slot, tensor in enumerate(tensors):
+            ways = (*self.plan.at(block.name, tensor, None), *self.plan.at(block.name, tensor, (index, slot)))
+            if any(way.axis == misfit.axis and way.forward.origin.stated for way in ways):
+                return tensor
+        return tensors[misfit.slot]
 
     def _done(self, layer: Layer, index: int, op: bl.Operation, ins: list[Value], absent: set[str]) -> Value:
         if isinstance(op, bl.Collective):
