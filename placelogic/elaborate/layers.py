@@ -110,6 +110,8 @@ def _block(
     reader = BlockReader(item, dims, sizes, groups, log)
     if reader.known(inputs[0].dims, inputs[0].span):
         reader.define(inputs[0].name, inputs[0].dims, inputs[0].span)
+    else:
+        reader.failed.add(inputs[0].name)
     regions: list[Region] = []
     for line in rest:
         if isinstance(line, ast.CheckpointLine):

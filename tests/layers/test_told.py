@@ -132,3 +132,72 @@ def test_cuts_of_different_dimensions_have_no_order() -> None:
     assert (judged.verdict, judged.disagreement) == ("proved", None)
     text = MATRIX_OVER_TWO_AXES.replace("ONE", "ffn").replace("OTHER", "ffn")
     assert [one.code for one in found(text)] == ["PL386"]
+
+
+READ_BY_COLUMNS = """\
+mesh tp
+dims batch, sequence, hidden, ffn
+weights norm { kind vector }
+weights up { kind matrix }
+weights down { kind matrix }
+use tensor_parallel(tp)
+block layer {
+  input x(batch, sequence, hidden)
+  n = norm x with norm over hidden
+  u = linear n with up from hidden to ffn
+  a = gelu u
+  d = linear a with down from ffn to hidden
+  r = reduce d over tp by sum
+  v = linear r with up from hidden to ffn
+  w = gelu v
+}
+backward r over tp by LINE
+"""
+
+
+def test_a_line_at_a_written_sum_acts_where_something_happens() -> None:
+    """The sum does nothing backward; the matrix that reads it does."""
+    assert proved(READ_BY_COLUMNS.replace("LINE", "sum"))
+    assert "FW06" in {one.code for one in found(READ_BY_COLUMNS.replace("LINE", "none"))}
+
+
+GATHERED_TOKENS = """\
+mesh ep
+dims batch, sequence, hidden, ffn, expert
+weights norm { kind vector }
+weights router { kind router }
+weights expert { kind expert, routed over ep }
+use expert_parallel(ep)
+block layer {
+  input x(batch, sequence, hidden)
+  n = norm x with norm over hidden
+  g = gather n over ep on batch
+  NAMED
+  r = router h with router from hidden to expert top 2
+  t = dispatch h by r
+  u = grouped linear t with expert from hidden to ffn
+  a = gelu u
+  d = grouped linear a with expert from ffn to hidden
+  e = combine d by r
+  f = reduce_scatter e over ep on batch
+  z = add n, f
+}
+LINE
+"""
+
+
+def test_a_line_where_two_things_happen_is_refused() -> None:
+    """Experts leave shares, the gather cuts: a line at the gathered tensor could mean either."""
+    direct = GATHERED_TOKENS.replace("  NAMED\n", "").replace(" h ", " g ")
+    assert proved(direct.replace("LINE\n", ""))
+    assert [one.code for one in found(direct.replace("LINE", "backward g over ep by slice"))] == ["PL384"]
+    named = GATHERED_TOKENS.replace("NAMED", "h = scale g by 1")
+    assert proved(named.replace("LINE", "backward h over ep by sum"))
+    assert "FW06" in {one.code for one in found(named.replace("LINE", "backward h over ep by none"))}
+    assert proved(named.replace("LINE", "backward g over ep by slice"))
+
+
+def test_a_line_with_a_problem_is_told_once() -> None:
+    """And not again at every line that reads what it makes."""
+    text = READ_BY_COLUMNS.replace("to ffn\n  a =", "to fnn\n  a =").replace("backward r over tp by LINE\n", "")
+    assert [(one.code, one.help) for one in found(text)] == [("PL224", "did you mean `ffn`?")]
