@@ -236,6 +236,12 @@ class BlockReader:
                          "declare a second dimension of the same size")  # fmt: skip
 
 
+def used_dims(blocks: Sequence[bl.Block]) -> set[str]:
+    """Those that a tensor or an operation has."""
+    used = {dim for block in blocks for dims in block.tensors.values() for dim in dims}
+    return used | {dim for block in blocks for op in block.operations for dim in dims_of(op)}
+
+
 def dims_of(op: bl.Operation) -> Dims:
     """The dimensions of an operation's weights that its tensors need not have."""
     match op:
