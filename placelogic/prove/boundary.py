@@ -150,16 +150,17 @@ def told_of_flow(program: Program, sizes: Sizes, one: Obligation, env: Mapping[s
     if crossing is None:
         return None
     table = tabulate(program, weights, sizes, one.values.terms, env)
+    followed = not any("*" in path.lost for path in one.through.flow.paths)
     return Told(
         "FW06",
         (crossing.axis,),
-        f"{_wrong(one, crossing, table, sizes)}{_wanted(crossing)}",
+        f"{_wrong(one, crossing, table, sizes) if followed else _again(one, crossing)}{_wanted(crossing)}",
         f"forward, {crossing.done}",
         f"say `by {crossing.usual}`, the transpose of what happens forward, or leave this line out: that is derived"
         if crossing.usual is not None
         else "leave this line out: then its transpose is derived",
         fault_of(table),
-        rows_of(table),
+        rows_of(table) if followed else (),
         crossing.origin.span,
     )
 
@@ -185,6 +186,11 @@ def _crossing(program: Program, one: Obligation) -> Crossing | None:
     met = [crossing for crossing in program.layering.crossings if crossing.origin in through]
     met.sort(key=lambda crossing: (not crossing.changes, crossing.direction != "backward"))
     return met[0] if met else None
+
+
+def _again(one: Obligation, crossing: Crossing) -> str:
+    """For a gradient that comes through more layers than are followed one by one."""
+    return f"the gradient that reaches `{one.weights}` through `{crossing.tensor}` is changed again by every layer on its way"
 
 
 def _wrong(one: Obligation, crossing: Crossing, table: Table, sizes: Sizes) -> str:

@@ -201,3 +201,44 @@ def test_a_line_with_a_problem_is_told_once() -> None:
     """And not again at every line that reads what it makes."""
     text = READ_BY_COLUMNS.replace("to ffn\n  a =", "to fnn\n  a =").replace("backward r over tp by LINE\n", "")
     assert [(one.code, one.help) for one in found(text)] == [("PL224", "did you mean `ffn`?")]
+
+
+STREAM = """\
+mesh tp
+let c
+dims batch, sequence, hidden, ffn
+weights first { kind vector }
+weights up { kind matrix }
+weights down { kind matrix }
+use tensor_parallel(tp)
+block start {
+  input x(batch, sequence, hidden)
+  n = norm x with first over hidden
+}
+block layer repeat 8 {
+  input x(batch, sequence, hidden)
+  u = linear x with up from hidden to ffn
+  a = gelu u
+  d = linear a with down from ffn to hidden
+}
+"""
+
+
+def test_a_factor_of_every_layer_is_told_by_what_one_layer_makes_of_it() -> None:
+    """Layers before those that are followed have a higher power of it, which is no mixture."""
+    summed, *_ = found(STREAM + "backward d over tp by sum\n")
+    assert "counted tp times" in summed.message
+    assert summed.counterexample is not None
+    assert [row.applies for row in summed.counterexample.devices] == ["2 g"]
+    (scaled,) = found(STREAM + "backward x of layer over tp by sum scale 1/c\n")
+    assert scaled.weights == "first, up, down"
+    assert "is multiplied by 1/c" in scaled.message
+
+
+def test_what_only_comes_through_all_layers() -> None:
+    """No layer has weights of its own that would show the factor."""
+    text = STREAM[: STREAM.index("  u = ")].replace("weights up { kind matrix }\nweights down { kind matrix }\n", "")
+    (finding,) = found(text + "  g = gelu x\n}\nbackward g over tp by sum\n")
+    assert (finding.code, finding.weights) == ("FW06", "first")
+    assert "through `g` is changed again by every layer on its way" in finding.message
+    assert finding.counterexample is not None and finding.counterexample.devices == ()
