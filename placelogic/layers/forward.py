@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from placelogic.compat import assert_never
+from placelogic.layers.operations import is_name_only
 from placelogic.layers.places import experts_dim
 from placelogic.layers.scale import scale_of
 from placelogic.layers.values import (
@@ -69,6 +70,8 @@ def forward(
         case bl.Router(contracted=contracted):
             _whole(value, contracted, "adds up over")
             return fresh(value.shape, (name,))
+        case bl.Elementwise() if is_name_only(op):
+            return value
         case bl.Elementwise():
             return through(value, name) if op.linear else fresh(value.shape, (name,))
         case bl.Add():

@@ -50,8 +50,7 @@ class Walk:
         for number, block in enumerate(self.chain):
             value = self._forward(Layer(block, number), value)
         back = fresh(value.shape, (-1,))
-        if not _has_loss(self.chain[-1]):
-            self._right(self.layers[-1], len(self.chain[-1].operations) - 1, self.chain[-1].result, value, False)
+        self._right(self.layers[-1], len(self.chain[-1].operations) - 1, self.chain[-1].result, value, False)
         self.entered.append(back)
         for layer in reversed(self.layers):
             back = self._backward(layer, back)
@@ -293,7 +292,3 @@ class Walk:
 def _like(shape: Shape, axis: str, before: Shape) -> Shape:
     """The shape upstream of a move: it differs along the axis of the move only."""
     return {**shape, axis: before[axis]} if axis in before else without(shape, axis)
-
-
-def _has_loss(block: Block) -> bool:
-    return isinstance(block.operations[-1], bl.CrossEntropy)

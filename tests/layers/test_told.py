@@ -242,3 +242,38 @@ def test_what_only_comes_through_all_layers() -> None:
     assert (finding.code, finding.weights) == ("FW06", "first")
     assert "through `g` is changed again by every layer on its way" in finding.message
     assert finding.counterexample is not None and finding.counterexample.devices == ()
+
+
+def test_the_loss_is_what_one_device_has() -> None:
+    """Also where only its value is wrong, and gradients are right."""
+    text = gpt("mesh tp\nuse tensor_parallel(tp)") + "\nforward loss over tp by sum\n"
+    assert judge(text).disagreement is None
+    (finding,) = found(text)
+    assert finding.code == "FW04" and "`loss` is counted tp times" in finding.message
+
+
+def test_two_names_of_one_tensor_add_up() -> None:
+    """A half by one way and one and a half by the other are what one device has: twice the tensor."""
+    text = """\
+mesh tp
+dims batch, sequence, hidden, ffn
+weights up { kind matrix }
+weights down { kind matrix }
+use tensor_parallel(tp)
+block layer {
+  input x(batch, sequence, hidden)
+  u = linear x with up from hidden to ffn
+  a = gelu u
+  d = linear a with down from ffn to hidden
+  p = scale d by 1
+  q = scale d by 1
+  s = add p, q
+  w = gelu s
+}
+forward p over tp by none scale 1/2
+forward q over tp by none scale 3/2
+backward p over tp by none scale 1/2
+"""
+    right, wrong = text + "backward q over tp by none scale 3/2\n", text + "backward q over tp by none scale 1/2\n"
+    assert [judge(one).verdict for one in (right, wrong)] == ["proved", "refuted"]
+    assert all(judge(one).disagreement is None for one in (right, wrong))
