@@ -4,6 +4,7 @@
     python scripts/mutants.py kinds.py            of one file
     python scripts/mutants.py --list              what would be done
     python scripts/mutants.py --json FILE --again     those that survived last time, after adding specs
+    python scripts/mutants.py --json FILE run.py      one file after another, results kept together
     python scripts/mutants.py --report docs/mutation.md
 
 A mutant is *killed* when a test of tests/verdicts fails, or, for those that survive them, when proof
@@ -65,32 +66,44 @@ def main() -> int:
     files = [file for file in FILES if not options.files or Path(file).name in options.files]
     found = [m for file in files for m in mutations((ROOT / "placelogic" / file).read_text(), file)]
     found = found[:: options.every]
-    known = json.loads(Path(options.json).read_text()) if options.again else []
-    survived = {result["key"] for result in known if result["killed_by"] is None}
+    store = Path(options.json) if options.json else None
+    known = [Result(**old) for old in json.loads(store.read_text())] if store and store.exists() else []
     if options.again:
+        survived = {result.key for result in known if result.killed_by is None}
         found = [mutation for mutation in found if mutation.key in survived]
     if options.list:
         for mutation in found:
             print(f"{mutation.file}:{mutation.line} {mutation.where}: {mutation.before}  =>  {mutation.after}")
         print(f"{len(found)} mutants")
         return 0
-    started = time.time()
-    with tempfile.TemporaryDirectory() as folder:
-        results = list(_shared_out(found, Path(folder), options))
-    if options.again:
-        fresh = {result.key: result for result in results}
-        results = [fresh.get(old["key"]) or Result(**old) for old in known]
-    if options.json:
-        Path(options.json).write_text(json.dumps([asdict(result) for result in results], indent=1))
+    results = known
+    if not options.tables:
+        with tempfile.TemporaryDirectory() as folder:
+            results = _merged(known, list(_shared_out(found, Path(folder), options)), files, options.again)
+    if store:
+        store.write_text(json.dumps([asdict(result) for result in results], indent=1))
     survivors = [result for result in results if result.killed_by is None]
-    for result in report_mutants.unexplained(results):
+    unexplained = report_mutants.unexplained(results)
+    for result in unexplained:
         print(f"SURVIVED {result.file}:{result.line} {result.where}: {result.before}  =>  {result.after}")
-    seconds = time.time() - started
-    print(f"{len(results)} mutants, {len(results) - len(survivors)} killed, {len(survivors)} survived, {seconds:.0f} s")
+    seconds = sum(result.seconds for result in results)
+    print(
+        f"{len(results)} mutants, {len(results) - len(survivors)} killed, {len(survivors)} survived, "
+        f"{len(unexplained)} of them not explained; {seconds:.0f} s of one core"
+    )
     if options.report:
         command = f"python scripts/mutants.py --report {options.report}"
         report_mutants.write(Path(options.report), results, command, datetime.date.today(), seconds)
-    return 1 if report_mutants.unexplained(results) else 0
+    return 1 if unexplained else 0
+
+
+def _merged(known: list[Result], fresh: list[Result], files: list[str], again: bool) -> list[Result]:
+    """What was known of other files, or of all but those that were tried again, and what is new."""
+    by_place = {(result.key, result.line): result for result in fresh}
+    if again:
+        return [by_place.get((old.key, old.line), old) for old in known]
+    rest = [old for old in known if old.file not in files]
+    return sorted([*rest, *fresh], key=lambda result: FILES.index(result.file))
 
 
 def _options() -> argparse.Namespace:
@@ -99,8 +112,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--list", action="store_true", help="print the mutants and stop")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--every", type=int, default=1, help="only every n-th mutant")
-    parser.add_argument("--json", help="write the results here")
+    parser.add_argument("--json", help="keep the results here; those of files not asked about stay")
     parser.add_argument("--again", action="store_true", help="only what survived according to --json, and update it")
+    parser.add_argument("--tables", action="store_true", help="try nothing, only count what --json holds")
     parser.add_argument("--report", help="update the tables of this page")
     parser.add_argument("--seeds", type=int, default=100, help="random specs asked about what survives the others")
     return parser.parse_args()

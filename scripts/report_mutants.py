@@ -37,7 +37,7 @@ def _tables(results: Sequence[Result], command: str, day: datetime.date, seconds
     killed = [result for result in results if result.killed_by is not None]
     parts = [
         f"`{command}`, {day.isoformat()}: {len(results)} mutants, {len(killed)} killed, "
-        f"{len(results) - len(killed)} equivalent, {seconds / 60:.0f} minutes.",
+        f"{len(results) - len(killed)} equivalent; {seconds / 60:.0f} minutes on one core of a busy machine.",
         _by_file(results),
         _by_killer(killed),
         _survivors([result for result in results if result.killed_by is None]),

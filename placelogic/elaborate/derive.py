@@ -208,5 +208,8 @@ def _finish(program: Program, weights: Weights, derived: Origin) -> list[Op]:
             continue
         if cut.axes not in published:
             published.append(cut.axes)
+    # Tied stages last: each has a flat buffer of its own, to be gathered before one hands on to the other.
+    stages = weights.uses.axis if weights.uses is not None else None
+    published.sort(key=lambda axes: stages not in axes)  # stable, and reversed below
     ops += [GatherParams(axes, derived) for axes in reversed(published)]
     return ops

@@ -80,8 +80,7 @@ def _statements(program: Program) -> Iterator[ast.Statement]:
     frozen = tuple(group.name for group in program.weights if group.frozen)
     if frozen:
         yield ast.FreezeStmt(ast.Target(frozen, NOWHERE), NOWHERE)
-    if program.layers is not None:
-        yield from layer_statements(program.layers)
+    yield from layer_statements(program.layers)
     for kind in (_placements, _residency):
         for names, places in _alike((group.name, tuple(kind(group))) for group in program.weights):
             for place in places:

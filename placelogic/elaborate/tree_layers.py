@@ -12,8 +12,10 @@ from placelogic.source import NOWHERE
 from placelogic.syntax import ast
 
 
-def layer_statements(layers: bl.Layers) -> Iterator[ast.Statement]:
+def layer_statements(layers: bl.Layers | None) -> Iterator[ast.Statement]:
     """The sizes of dimensions, every block, and what is said about boundaries."""
+    if layers is None:
+        return
     used = used_dims(layers.blocks)
     sizes = tuple(ast.DimSize(name, size, NOWHERE) for name, size in layers.sizes.items() if name in used)
     if sizes:

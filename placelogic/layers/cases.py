@@ -65,7 +65,9 @@ def _case(
     chain = [block for block in layers.blocks for _ in range(min(times.get(block.name, 1), FOLLOWED))]
     walk = nominal if plan == nominal.plan and not moving else _walked(plan, chain, known, nominal)
     when = tuple(
-        Compare(op, block.repeat, number(count)) for block, (count, op) in zip(moving, counts) if block.repeat is not None
+        Compare(op, block.repeat, number(count))
+        for block, (count, op) in zip(moving, counts)
+        if block.repeat is not None
     )
     return Case(walk, when, *_unknown(walk, moving, times))
 

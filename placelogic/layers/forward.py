@@ -108,6 +108,15 @@ def _alike(ins: Sequence[Value]) -> None:
             one, two = ins[0].shape.get(axis), other.shape.get(axis)
             if one != two:
                 raise Misfit(axis, f"gets {_lies(one)} and {_lies(two)} over {axis}", slot)
+        for dim in set(ins[0].shape.values()):
+            _same_order(ins[0].shape, dim, other.shape, dim)
+
+
+def _same_order(one: Shape, dim: str, other: Shape, same: str) -> None:
+    """Two tensors that meet are cut over several axes in one order."""
+    here, there = ([axis for axis, cut in shape.items() if cut == d] for shape, d in ((one, dim), (other, same)))
+    if here != there:
+        raise Disorder(here[0], f"pieces of {dim} over {' and '.join(here)} meet pieces over {' and '.join(there)}")
 
 
 def _lies(dim: str | None) -> str:
@@ -131,7 +140,7 @@ def _linear(block: Block, op: bl.Linear, name: int, value: Value, work: Mapping[
         cut, dim = where.weights, value.shape.get(axis)
         if cut is None:
             continue
-        if cut == experts and dim == cut:
+        if dim == cut and (cut == experts or cut in op.contracted):
             _outermost(value, axis, work)
         if cut == experts or cut in op.contracted:
             if dim != cut:
@@ -148,16 +157,16 @@ def _linear(block: Block, op: bl.Linear, name: int, value: Value, work: Mapping[
 
 
 def _outermost(value: Value, axis: str, work: Mapping[str, Work]) -> None:
-    """Pieces of whole weights are taken out of what shards of them leave, not the other way round."""
+    """Pieces of whole weights are taken out of what shards of them leave, not the other way round, and shards
+    over several axes nest in the order of the mesh."""
     dim = value.shape[axis]
-    for other, cut in value.shape.items():
-        if other == axis:
-            return
-        if cut == dim and not (other in work and work[other].weights == dim):
-            raise Disorder(
-                axis,
-                f"its pieces of {dim} are cut over {other} first and then over {axis}, and weights over {axis} only",
-            )
+    order = [other for other, cut in value.shape.items() if cut == dim]
+    shards = [other for other, where in work.items() if where.weights == dim and other in order]
+    if order[: len(shards)] != shards:
+        others = " and ".join(order)
+        raise Disorder(
+            axis, f"its pieces of {dim} are cut over {others} in this order, and weights over {' and '.join(shards)}"
+        )
 
 
 def _cut_share(axis: str):  # type: ignore[no-untyped-def]
@@ -225,6 +234,9 @@ def _attention(op: bl.Attention, ins: Sequence[Value]) -> None:
             if k == op.sequence:
                 raise Misfit(axis, f"takes a softmax over {k}, and gets keys and values of pieces of it over {axis}", 1)
             raise Misfit(axis, f"gets queries as {_lies(q)} and keys as {_lies(k)} over {axis}", 1)
+    if op.kv_heads in key.values():
+        shared = {axis: dim for axis, dim in query.items() if axis in key or dim != op.heads}
+        _same_order(shared, op.heads, key, op.kv_heads)
 
 
 def _dispatch(

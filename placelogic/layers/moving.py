@@ -9,6 +9,9 @@ from placelogic.layers.scale import ONE, Scale, of_axis, scale_of
 from placelogic.layers.values import Disorder, Misfit, Shape, Term, Value, each, once, shared, tied, without
 from placelogic.program.plan import Move
 
+ITEMS = ("batch", "tokens")
+"""Dimensions whose places nothing mixes: where each lies does not matter, as long as it comes back."""
+
 
 def after(shape: Shape, move: Move, axis: str) -> Shape:
     """How a tensor lies after a move that it fits."""
@@ -18,7 +21,7 @@ def after(shape: Shape, move: Move, axis: str) -> Shape:
         case "slice" | "scatter" | "scatter_mean" | "pad":
             return {**shape, axis: move.dim or ""}
         case "exchange":
-            return {**shape, axis: move.into or ""}
+            return {**without(shape, axis), axis: move.into or ""}
         case _:
             return shape
 
@@ -66,7 +69,10 @@ def moved_forward(value: Value, move: Move, axis: str) -> Value:
         case "exchange":
             if dim != move.dim:
                 raise Misfit(axis, f"exchanges pieces of {move.dim} over {axis}, and gets {_lies(dim)}")
-            shape[axis] = move.into or ""
+            if dim not in ITEMS and [a for a, cut in shape.items() if cut == dim][-1] != axis:
+                raise Disorder(axis, f"its pieces of {dim} over {axis} are exchanged while other axes still cut them")
+            del shape[axis]
+            shape[axis] = move.into or ""  # inside of what is cut already
             change = _same
         case "root":
             if dim is not None:

@@ -10,7 +10,7 @@ from placelogic.source import Span
 
 def check_order(tensor: str, shape: Shape, axes: Axes, split: frozenset[str], span: Span) -> None:
     """Raises PL386 where a tensor is cut in another order than shards of weights are. `split`: the axes that
-    split the work, along which nothing is cut but tensors."""
+    split the work; where weights are cut over them too, their operation looks."""
     cut: dict[str, list[str]] = {}
     for axis, dim in shape.items():
         if axis not in split:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from placelogic.program.program import (
+    Axes,
     BroadcastParams,
     FetchParams,
     GatherParams,
@@ -121,6 +122,7 @@ class _Copies:
         self.lost: dict[str, Formula] = dict.fromkeys(cuts, FALSE)
         self.ruined: dict[str, Formula] = dict.fromkeys(cuts, FALSE)
         self.overwritten: dict[str, Span] = {}
+        self.early: set[str] = set()  # stages gathered over while each had flat shards to gather
 
     def wrong(self, axis: str) -> Formula:
         return either(self.stale[axis], self.lost[axis], self.ruined[axis])
@@ -137,9 +139,11 @@ class _Copies:
             help = f"write `gather params over {axis}` at the end of the step"
             return stale, "updated shards are not published", help, None
         place = gathered.op.origin.span
-        if gathered.order > updated and self._apart(axis) != FALSE:
+        if gathered.order > updated and (self._apart(axis) != FALSE or axis in self.early):
             message = f"the gather over {axis} hands on flat shards of `{name}` to a stage whose shards are others"
             help = f"cut `{name}` by a dimension instead of `on flat`, or keep its optimizer state whole along {axis}"
+            if axis in self.early:
+                help = f"gather over {axis} last, when each stage has gathered its flat shards"
             return message, "each stage has its own flat buffer", help, place
         help = "move it to the end of the step, after the update, the refresh and the fetch"
         return stale, "comes too early: it moves the old parameters", help, place
@@ -159,8 +163,11 @@ class _Copies:
                 self._written(publish.when)
             case GatherParams(axes=axes) if after:
                 waits = either(negate(publish.when), self.unrefreshed, self.unfetched)
+                unlike = {axis: self._unlike(axis, axes) for axis in axes}
                 for axis in axes:
-                    self.stale[axis] = both(self.stale[axis], either(waits, self._apart(axis)))
+                    self.stale[axis] = both(self.stale[axis], either(waits, unlike[axis]))
+                    if unlike[axis] != FALSE and self._apart(axis) == FALSE:
+                        self.early.add(axis)
             case BroadcastParams(axes=axes):
                 for axis in axes:
                     self._broadcast(publish, axis, after)
@@ -190,6 +197,16 @@ class _Copies:
         """Where those who meet along the axis hold shards of other elements, although they have one coordinate."""
         uses = self.weights.uses
         return laid_out_apart(self.weights, self.sizes) if uses is not None and uses.axis == axis else FALSE
+
+    def _unlike(self, axis: str, axes: Axes) -> Formula:
+        """Where a gather over the stages of tied weights finds other elements updated on the other stage at
+        its own coordinate: flat shards that are not gathered on each stage, by this gather or before it."""
+        uses = self.weights.uses
+        if uses is None or uses.axis != axis:
+            return FALSE
+        flat = [a for a, found in self.cuts.items() if any(shard.cut[-1][0] == "flat" for shard in found)]
+        waiting = either(*(self.stale[a] for a in flat if a not in axes))
+        return either(self._apart(axis), both(at_least(members(self.weights, self.sizes, axis), 2), waiting))
 
     def _written(self, when: Formula) -> None:
         """Every device's compute copy takes what lies where it is updated: its shard, or all of it."""

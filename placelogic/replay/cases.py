@@ -55,10 +55,10 @@ def cases(
 ) -> Iterator[Case | Left]:
     """For a proved spec one mesh with every axis in use; for a refuted one the mesh of each counterexample,
     or the sizes wanted, if any."""
-    layers = getattr(program, "layers", None)
-    if layers is not None and layers.overrides and report.verdict in ("proved", "refuted"):
-        reason = "it states what happens inside layers, and the model of a replay has layers of its own"
-        yield Left(report.name, report.verdict, reason)
+    stated = program.layers is not None and program.layers.overrides
+    unlike = program.layering is not None and program.layering.flows
+    if (stated or unlike) and report.verdict in ("proved", "refuted"):
+        yield Left(report.name, report.verdict, INSIDE)
         return
     try:
         match report.verdict:
@@ -85,12 +85,22 @@ def _at(name: str, meeting: Meeting, verdict: str | None) -> Case:
         from placelogic.prove import prove
 
         try:
-            verdict = prove(fixed(meeting)).verdict
+            report = prove(fixed(meeting))
+            verdict = report.verdict
         except SpecError as error:
             raise NoMesh(f"at the sizes to be replayed {error.problems[0].message}") from None
         if verdict not in ("proved", "refuted"):
             raise NoMesh(f"at the sizes to be replayed the verdict is {verdict}")
+        if any(_inside_layers(finding) for finding in report.findings):
+            raise NoMesh(f"at the sizes to be replayed {INSIDE}")
     return Case(name, meeting, verdict, "equal" if verdict == "proved" else "different")
+
+
+INSIDE = "it is about what happens inside layers, and the model of a replay has layers of its own"
+
+
+def _inside_layers(finding: Finding) -> bool:
+    return finding.severity == "error" and finding.code.startswith("FW") and finding.code not in ("FW01", "FW02")
 
 
 def _refuted(program: Program, report: SpecReport) -> Iterator[Case | Left]:
@@ -103,6 +113,9 @@ def _refuted(program: Program, report: SpecReport) -> Iterator[Case | Left]:
         if key in seen:
             continue
         seen.add(key)
+        if _inside_layers(finding):
+            yield Left(report.name, "refuted", f"{finding.code}: {INSIDE}")
+            continue
         try:
             yield _counterexample(report.name, program, finding, example)
         except NoMesh as reason:
@@ -118,8 +131,7 @@ def _counterexample(name: str, program: Program, finding: Finding, example: Coun
     factors = []
     for row in example.devices:
         factor = _FACTOR.fullmatch(row.applies)
-        # With several loss terms the factor is that of one of them.
-        simple = row.single == "g" and finding.code in _FACTORED and len(program.work.losses) == 1
+        simple = row.single == "g" and finding.code in _FACTORED
         if simple and (factor or row.applies == "g"):
             value = Fraction(1)
             if factor:

@@ -18,14 +18,14 @@ from placelogic.replay.launch import LIMIT, Place, launch
 @dataclass(frozen=True, slots=True)
 class Run:
     """One optimizer on one mesh. `gaps`: per rank. `stops`: weights and why they cannot go on. `factors`:
-    per rank, weights -> what it fed the optimizer in units of the single device's gradient, clipping left
-    out; None where that is no number. `sent`: per purpose and kind, bytes of one step on rank 0. `held`:
+    per rank, weights -> for each loss term, what it fed the optimizer in units of the single device's
+    gradient, clipping left out; None where that is no number. `sent`: per purpose and kind, bytes of one step on rank 0. `held`:
     per rank and state, bytes."""
 
     optimizer: str
     gaps: tuple[tuple[Gap, ...], ...]
     stops: tuple[tuple[str, str], ...]
-    factors: tuple[Mapping[str, float | None], ...]
+    factors: tuple[Mapping[str, tuple[float | None, ...]], ...]
     sent: Mapping[tuple[str, str], int] = field(default_factory=dict)
     held: tuple[Mapping[str, int], ...] = ()
     elements: Mapping[str, int] = field(default_factory=dict)
@@ -83,14 +83,18 @@ def _rank(rank: int, world: int, tasks: Sequence[Task]) -> list[list[dict[str, o
                     "sent": dict(comms.log.bytes),
                     "held": job.held(),
                     "elements": {group.name: group.count for group in job.groups},
-                    "factors": _factors(job.fed),
+                    "factors": {name: (factor,) for name, factor in _factors(job.fed).items()},
                 }
             )
-        if task.program.clip is not None:
-            bare = Job(without_clip(task.program), task.setup, comms, task.optimizers[0])
-            bare.run(1)
+        terms = range(len(task.program.work.losses))
+        if task.program.clip is not None or len(terms) > 1:
+            each = []
+            for term in terms:
+                bare = Job(without_clip(task.program), task.setup, comms, task.optimizers[0], term)
+                bare.run(1)
+                each.append(_factors(bare.fed))
             for one in runs:
-                one["factors"] = _factors(bare.fed)
+                one["factors"] = {name: tuple(factors.get(name) for factors in each) for name in each[0]}
         found.append(runs)
     return found
 

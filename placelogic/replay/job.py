@@ -32,9 +32,12 @@ class Gap:
 
 
 class Job:
-    """One program on one mesh, as one rank runs it. `optimizer`: a name, or None for the spec's own."""
+    """One program on one mesh, as one rank runs it. `optimizer`: a name, or None for the spec's own. `only`:
+    the number of the one loss term that counts, if not all do."""
 
-    def __init__(self, program: Program, setup: Setup, comms: Comms, optimizer: str | None = None) -> None:
+    def __init__(
+        self, program: Program, setup: Setup, comms: Comms, optimizer: str | None = None, only: int | None = None
+    ) -> None:
         self.program = program
         self.comms = comms
         self.grid = Grid(program.mesh.axes, setup.sizes)
@@ -43,7 +46,7 @@ class Job:
         split = self.data.work.split
         self.groups = [Group(i, w, self.grid, split) for i, w in enumerate(program.weights)]
         self.trained = [g for g in self.groups if not g.weights.frozen]
-        self.model = Model(self.groups, self.data)
+        self.model = Model(self.groups, self.data, only)
         self.states = {g.number: State(g, comms, setup.seed) for g in self.groups}
         rounded = torch.get_default_dtype() is not torch.float64
         clip = program.clip is not None

@@ -172,8 +172,17 @@ def bounds(rounding: float) -> tuple[float, float]:
 
 
 def _factor(case: Case, one: Run, names: set[str]) -> tuple[float, float | None] | None:
-    """The first factor that the counterexample names and reality does not show, else the first one."""
-    found: tuple[float, float | None] | None = None
+    """What the counterexample names and what was measured: of the loss term that shows it, if any does; the
+    first pair that is not met, if none."""
+    terms = range(len(case.meeting.program.work.losses))
+    by_term = [list(_pairs(case, one, names, term)) for term in terms]
+    met = next((pairs for pairs in by_term if pairs and all(_met(*pair) for pair in pairs)), None)
+    if met is not None:
+        return max(met, key=lambda pair: abs(pair[0] - 1))
+    return next((pair for pairs in by_term for pair in pairs if not _met(*pair)), None)
+
+
+def _pairs(case: Case, one: Run, names: set[str], term: int) -> Iterator[tuple[float, float | None]]:
     axes = case.meeting.program.mesh.axes
     sizes = [case.meeting.sizes[axis] for axis in axes]
     for rank, factors in enumerate(one.factors):
@@ -181,13 +190,9 @@ def _factor(case: Case, one: Run, names: set[str]) -> tuple[float, float | None]
         for axis, size in zip(reversed(axes), reversed(sizes)):
             rest, at[axis] = divmod(rest, size)
         for device, factor in case.factors:
-            if any(at[axis] != coordinate for axis, coordinate in device.items() if axis in at):
-                continue
-            for name in names & factors.keys():
-                pair = float(factor), factors[name]
-                if found is None or not _met(*pair):
-                    found = pair
-    return found
+            if all(at[axis] == coordinate for axis, coordinate in device.items() if axis in at):
+                for name in names & factors.keys():
+                    yield float(factor), factors[name][term]
 
 
 __all__ = ["Choice", "Outcome", "ReplayFailed", "judge", "replay", "settle"]

@@ -18,6 +18,8 @@ MOST_TURNS = 4
 """Micro-batches of a spec that fixes their number; more show nothing new."""
 FEWER = 2
 """What many micro-batches become."""
+DIVISIBLE = 48
+"""A size of layers that is left open."""
 PREFERRED = (2, 1, 3, 4)
 """Sizes to try, the best first."""
 
@@ -151,8 +153,10 @@ def _meshes(program: Program, wanted: Mapping[str, int], most: int) -> Iterator[
     if len(free) > 8:
         ranges = [choice[:2] for choice in ranges]
     found = []
+    # Where layers are stated their dimensions are dealt out, and must divide.
+    rest = DIVISIBLE if program.layers is not None else 1
     for values in product(*ranges):
-        env: dict[str, Fraction | int] = {**dict.fromkeys(open_lets, 1), **dict(zip(free, values))}
+        env: dict[str, Fraction | int] = {**dict.fromkeys(open_lets, rest), **dict(zip(free, values))}
         env |= {name: value for name, value in wanted.items() if name in open_lets}
         try:
             _complete(program, env)

@@ -22,9 +22,11 @@ from placelogic.replay.group import Group
 class Model:
     """Fixed random maps around the weights of all groups."""
 
-    def __init__(self, groups: Sequence[Group], data: Data) -> None:
+    def __init__(self, groups: Sequence[Group], data: Data, only: int | None = None) -> None:
+        """`only`: the number of one loss term; the others are then nothing."""
         self.groups = groups
         self.data = data
+        self._weight = [1.0 if only in (None, term) else 0.0 for term in range(len(data.terms))]
         self._fixed: dict[tuple[int, int], tuple[torch.Tensor, torch.Tensor]] = {}
         self.heads = [normal((data.seed, "head", term), WIDTH, CLASSES) / WIDTH**0.5 for term in range(len(data.terms))]
 
@@ -97,7 +99,7 @@ class Model:
 
     def _loss(self, term: int, hidden: torch.Tensor, targets: torch.Tensor, counted: torch.Tensor) -> torch.Tensor:
         scores = (hidden @ self.heads[term]).log_softmax(1)
-        return -((scores * targets).sum(1) * counted).sum()
+        return -self._weight[term] * ((scores * targets).sum(1) * counted).sum()
 
     # --- many devices ----------------------------------------------------------------------------
 

@@ -88,6 +88,11 @@ def test_the_current_folder_is_not_searched_for_modules(repository: Path) -> Non
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def _interruptible() -> None:
+    """Also where the tests themselves run in the background of a shell, which has them ignore interrupts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.skipif(os.name != "posix", reason="signals of another kind")
 def test_an_interrupt_stops_cleanly(repository: Path) -> None:
     (repository / "placelogic.toml").write_text('paths = ["specs"]\n')
@@ -95,7 +100,8 @@ def test_an_interrupt_stops_cleanly(repository: Path) -> None:
         (repository / "specs" / f"s{number:03}.place").write_text(GOOD + f"# {number}\n")
     command = [sys.executable, "-m", "placelogic", "gate", "--jobs", "2"]
     process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(), start_new_session=True
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(), start_new_session=True,
+        preexec_fn=_interruptible,
     )
     kept = repository.parent / "cache"
     deadline = time.monotonic() + 60

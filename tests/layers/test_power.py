@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from placelogic.layers import backward, flows, forward, moving, values
+from placelogic.layers import backward, flows, moving, values, walk
 from tests.layers.agree import judge
 from tests.layers.draw import draw
 
@@ -43,7 +43,7 @@ def _keep(axis: str) -> Callable[[values.Term], values.Term]:
 LOOSER = {
     "sums of copies are free": (moving, "_summed", _free_sum),
     "a share that is cut is complete": (moving, "tied", _keep),
-    "nothing has to be right": (forward, "needs_right", lambda op: ()),
+    "nothing has to be right": (walk, "needs_right", lambda op: ()),
     "gradients of a part are whole": (
         backward,
         "share",

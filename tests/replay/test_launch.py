@@ -67,10 +67,15 @@ HANGING = """
 import os, sys, time
 from placelogic.replay.launch import launch
 def work(rank):
-    print(os.getpid(), flush=True)
+    os.write(1, b"%d\\n" % os.getpid())
     time.sleep(100)
 launch(2, work)
 """
+
+
+def _interruptible() -> None:
+    """Also where the tests themselves run in the background of a shell, which has them ignore interrupts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
@@ -79,7 +84,7 @@ def test_nothing_is_left_behind(how: signal.Signals, tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(
         [sys.executable, "-c", HANGING], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-        env=environment, cwd=tmp_path,
+        env=environment, cwd=tmp_path, preexec_fn=_interruptible,
     ) as parent:  # fmt: skip
         assert parent.stdout is not None
         workers = [int(parent.stdout.readline()) for _ in range(2)]

@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 from placelogic.checking import complete
 from placelogic.elaborate import elaborate_file
 from placelogic.replay.group import Group
-from placelogic.replay.shape import TooLarge, owners
+from placelogic.replay.shape import Shape, TooLarge, owners
 from placelogic.simulate.mesh import Grid
 from placelogic.syntax.parse import parse
 
@@ -76,5 +76,6 @@ def test_tied_weights_are_held_at_both_ends() -> None:
 
 def test_what_is_too_large_is_refused() -> None:
     text = "mesh a, b, c, d\nlet P\nweights w { size P }\nuse zero1(a) * zero1(b) * zero1(c) * zero1(d)\n"
+    (spec,) = elaborate_file(parse(text, "a.place"))
     with pytest.raises(TooLarge):
-        group(text, a=60, b=60, c=60, d=60)
+        Shape(complete(spec).weights[0], {"a": 60, "b": 60, "c": 60, "d": 60}, False)

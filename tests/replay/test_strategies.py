@@ -129,3 +129,19 @@ def test_large_meshes_are_counted(sizes: str, exact: bool) -> None:
     assert all(one.measured == one.derived for one in amounts.values()) == exact
     if not exact:
         assert found.sent["all-gather"] == 2 * large.padded(native)["gathered"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [4, 8])
+@pytest.mark.parametrize("name", ["data_parallel", "zero3", "hsdp", "tensor_parallel", "sequence_parallel", "pipeline"])
+def test_bytes_are_exact_on_more_processes(name: str, size: int) -> None:
+    body = STRATEGIES[name]
+    wanted = {"r": 2, "s": size // 2} if name == "hsdp" else {body.split("\n")[0].split()[1]: size}
+    mesh, *rest = body.split("\n")
+    weights = WEIGHTS if "pp" in mesh else WEIGHTS.replace(", used on first", "").replace(", used on last", "")
+    (case,) = cases_of(mesh + weights + "\n".join(rest) + "\n", wanted=wanted)
+    native = recognise(case.meeting.program, case.meeting.sizes, case.meeting.quantities)
+    for told in native_replay.replayed(case, native, Choice(optimizers=("sgd",))):
+        assert told.result == "equal", told.differences
+        sent = [amount for amount in told.bytes if not amount.what.endswith("held")]
+        assert sent and all(amount.measured == amount.derived for amount in sent), sent

@@ -28,6 +28,7 @@ def sizes_of(program: Program, layers: Layers, plan: Plan, mesh: Mapping[str, in
                     found.setdefault(dim, _product(mesh, cuts.get(dim, [])))
     for dim, size in found.items():
         found[dim] = max(size, LEAST)
+    _rows(layers, found)
     for block in layers.blocks:
         for op in block.operations:
             if isinstance(op, bl.Attention) and op.heads != op.kv_heads:
@@ -35,6 +36,17 @@ def sizes_of(program: Program, layers: Layers, plan: Plan, mesh: Mapping[str, in
                     found[op.kv_heads] = 1
                 found[op.heads] = lcm(found[op.heads], found[op.kv_heads])
     return found
+
+
+def _rows(layers: Layers, found: dict[str, int]) -> None:
+    """As many rows of a table as there are tokens: equal tokens would hide what is wrong."""
+    first = layers.blocks[0]
+    tokens = 1
+    for dim in first.tensors[first.input]:
+        tokens *= found[dim]
+    for op in first.operations:
+        if isinstance(op, bl.Embedding):
+            found[op.vocabulary] *= -(-tokens // found[op.vocabulary])
 
 
 def cut_by(program: Program, layers: Layers, plan: Plan) -> dict[str, list[str]]:

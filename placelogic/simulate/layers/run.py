@@ -134,8 +134,17 @@ class _Job:
         dims = block.tensors[block.input]
         labels = [share[dim][0] if dim in share else tuple(range(self.dims[dim])) for dim in dims]
         data = [share[dim][1] if dim in share else tuple(range(self.dims[dim])) for dim in dims]
-        numbers = [mix(turn, 99, *place) for place in product(*data)]
+        numbers = [self._token(turn, dims, place) for place in product(*data)]
         return Array(dims, tuple(labels), [n % PRIME for n in numbers])
+
+    def _token(self, turn: int, dims: tuple[str, ...], place: Element) -> int:
+        """Tokens are unlike each other, as far as a table has rows; other inputs are arbitrary numbers."""
+        if not isinstance(self.layers.blocks[0].operations[0], bl.Embedding):
+            return mix(turn, 99, *place)
+        number = 0
+        for dim, label in zip(dims, place):
+            number = number * self.dims[dim] + label
+        return number + turn
 
     def _number(self, expr: Expr) -> int:
         try:
