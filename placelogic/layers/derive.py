@@ -143,7 +143,7 @@ def _apart(one: str | None, other: str | None) -> bool:
 
 
 def _placed(program: Program, layers: Layers, weights: Weights, found: Nominal) -> Weights:
-    """The weights with their activations placed as derived. Raises PL383 where they are stated otherwise,
+    """The weights with their activations placed as derived. Raises PL383 where the spec itself states them otherwise,
     PL385 where the operations of one group see different things."""
     mine = [g for g in found.walk.gradients if weights_of(_op(layers, g)) == weights.name]
     if not mine:
@@ -156,8 +156,14 @@ def _placed(program: Program, layers: Layers, weights: Weights, found: Nominal) 
         seen = {(g.block, g.index): _share(g, axis) for g in mine}
         stated = weights.activations.cut(axis)
         if stated is not None and stated.letter == "S":
-            for gradient in mine:
-                _check_stated(layers, weights, stated, gradient, axis, found)
+            try:
+                for gradient in mine:
+                    _check_stated(layers, weights, stated, gradient, axis, found)
+            except SpecError:
+                if stated.origin.library is None or stated.axes != (axis,):
+                    raise
+                cuts.remove(stated)  # what a strategy says of all weights of a kind does not hold for these
+                stated = None
         first = mine[0]
         other = next((g for g in mine if seen[g.block, g.index] != seen[first.block, first.index]), None)
         if other is not None and not weights.frozen:
@@ -165,7 +171,7 @@ def _placed(program: Program, layers: Layers, weights: Weights, found: Nominal) 
         if seen[first.block, first.index] and stated is None:
             dim = _dim(layers, first, axis, found)
             cuts.append(Cut((axis,), "S", dim, Origin(_op(layers, first).origin.span, stated=False)))
-    if len(cuts) == len(weights.activations.cuts):
+    if tuple(cuts) == weights.activations.cuts:
         return weights
     return replace(weights, activations=replace(weights.activations, cuts=tuple(cuts)))
 

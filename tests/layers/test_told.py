@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from placelogic.checking import check_text
 from placelogic.report.diagnostic import Finding
-from tests.layers.agree import judge
+from tests.layers.agree import Judged, judge
 from tests.layers.texts import gpt
 
 
@@ -277,3 +277,35 @@ backward p over tp by none scale 1/2
     right, wrong = text + "backward q over tp by none scale 3/2\n", text + "backward q over tp by none scale 1/2\n"
     assert [judge(one).verdict for one in (right, wrong)] == ["proved", "refuted"]
     assert all(judge(one).disagreement is None for one in (right, wrong))
+
+
+HEAD_NORM = """\
+mesh tp
+dims batch, sequence, hidden, heads, head
+weights norm { kind vector }
+weights qkv { kind matrix }
+weights q_norm { kind vector }
+weights out { kind matrix }
+use sequence_parallel(tp)
+block layer {
+  input x(batch, sequence, hidden)
+  n = norm x with norm over hidden
+  q = linear n with qkv from hidden to heads, head
+  k = linear n with qkv from hidden to heads, head
+  v = linear n with qkv from hidden to heads, head
+  h = norm q with q_norm over head
+  c = attention h, k, v causal fused
+  o = linear c with out from heads, head to hidden
+  y = add x, o
+}
+"""
+
+
+def test_a_norm_of_heads_beside_norms_on_pieces_of_the_sequence() -> None:
+    """The strategy says that vectors see pieces of the sequence; these see pieces of the heads."""
+    summed, forgotten = HEAD_NORM + "sync q_norm over tp by sum\n", HEAD_NORM + "sync q_norm over tp by none\n"
+    assert [judge(one) for one in (HEAD_NORM, summed)] == [Judged("proved")] * 2
+    assert judge(forgotten).disagreement is None
+    assert [(one.code, one.weights) for one in found(forgotten)] == [("GI01", "q_norm"), ("SC01", "q_norm")]
+    stated = HEAD_NORM + "place q_norm over tp { activations sharded on sequence }\n"
+    assert [one.code for one in found(stated)] == ["PL383"]
