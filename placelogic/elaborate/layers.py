@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from placelogic.elaborate.boundaries import find_block, read_exchanges, read_overrides
-from placelogic.elaborate.log import Item, Log
 from placelogic.elaborate.drawn import read_counted, read_drawn
+from placelogic.elaborate.log import Item, Log
 from placelogic.elaborate.shapes import BlockReader, used_dims
 from placelogic.elaborate.sizes import Sizes
 from placelogic.elaborate.targets import Groups, select
