@@ -175,7 +175,8 @@ def _without(message: str, weights: str | None) -> str:
 
 
 def _join(group: list[Finding]) -> Finding:
-    first = group[0]
+    """One of them for all: one that says what devices have, where one does."""
+    first = next((one for one in group if one.counterexample is not None and one.counterexample.devices), group[0])
     names = list(dict.fromkeys(one.weights for one in group if one.weights))
     if len(names) < 2:
         return first
