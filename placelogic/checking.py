@@ -258,13 +258,13 @@ def _options(settings: Settings) -> Options:
 
 def _nothing_stated(place: Span, program: Program) -> Finding:
     blocks = program.layers is not None and bool(program.layers.blocks)
-    lines = "`sync`, `scale`, `step`, `clip`, `forward` or `backward`" if blocks else "`sync`, `scale`, `step` or `clip`"
+    lines = "`step`, `clip`, `forward` or `backward`" if blocks else "`step` or `clip`"
     return Finding(
         NOTHING_STATED,
         "error",
         "nothing is stated, so this verdict says nothing about anybody's code",
         place,
-        help=f"say what your code does with {lines}; `placelogic show` prints what is derived",
+        help=f"say what your code does with `sync`, `scale`, {lines}; `placelogic show` prints what is derived",
     )
 
 
