@@ -95,7 +95,7 @@ def _misfit(program: Program, need: Need, axis: str) -> Told:
     """A stated line is blamed before what reads the tensor: without such lines everything lies as it must."""
     line = _line_before(program, need, axis)
     what = need.operation if need.operation.startswith("the ") else f"`{need.operation}`"
-    gets = need.reason.rpartition("gets ")[2]
+    gets = need.reason.rpartition("gets ")[2].replace("pieces of it", f"pieces of `{need.tensor}`")
     label = f"`{need.tensor}` does not lie along {axis} as it has to"
     help_ = f"gather `{need.tensor}` over {axis} before, or cut it on another dimension"
     if line is not None:
