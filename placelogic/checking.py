@@ -238,7 +238,7 @@ def _check_spec(spec: ElaboratedSpec, place: _Place, settings: Settings, judge: 
         report = SpecReport(spec.name, "error", findings=findings_of(error, place.head))
     report = settle(report, spec.expectations)
     if settings.require_stated and report.verdict == "proved" and not report.obligations.stated:
-        report = replace(report, findings=(*report.findings, _nothing_stated(place.head)))
+        report = replace(report, findings=(*report.findings, _nothing_stated(place.head, program)))
     return replace(report, findings=tuple(map(place.placed, report.findings)))
 
 
@@ -261,13 +261,15 @@ def _options(settings: Settings) -> Options:
     return options
 
 
-def _nothing_stated(place: Span) -> Finding:
+def _nothing_stated(place: Span, program: Program) -> Finding:
+    blocks = program.layers is not None and bool(program.layers.blocks)
+    lines = "`step`, `clip`, `forward` or `backward`" if blocks else "`step` or `clip`"
     return Finding(
         NOTHING_STATED,
         "error",
         "nothing is stated, so this verdict says nothing about anybody's code",
         place,
-        help="say what your code does with `sync`, `scale`, `step` or `clip`; `placelogic show` prints what is derived",
+        help=f"say what your code does with `sync`, `scale`, {lines}; `placelogic show` prints what is derived",
     )
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
+from placelogic.layers.operations import inputs
+from placelogic.program.block import Collective
 from placelogic.program.facts import Crossing, Need
 from placelogic.program.program import Program
 from placelogic.prove.factor import named_factor
@@ -89,32 +91,55 @@ def _factor(need: Need, terms: tuple[Term, ...], table: Table, sizes: Sizes, spa
 
 
 def _misfit(program: Program, need: Need, axis: str) -> Told:
-    layering = program.layering
-    crossings = layering.crossings if layering is not None else ()
-    forward = next(
-        (
-            c
-            for c in crossings
-            if (c.tensor, c.axis, c.block, c.direction) == (need.tensor, axis, need.block, "forward")
-        ),
-        None,
-    )
+    """A stated line is blamed before what reads the tensor: without such lines everything lies as it must."""
+    line = _line_before(program, need, axis)
+    what = need.operation if need.operation.startswith("the ") else f"`{need.operation}`"
+    gets = need.reason.rpartition("gets ")[2].replace("pieces of it", f"pieces of `{need.tensor}`")
+    label = f"`{need.tensor}` does not lie along {axis} as it has to"
+    help_ = f"gather `{need.tensor}` over {axis} before, or cut it on another dimension"
+    if line is not None:
+        here = line.tensor == need.tensor or need.operation == f"the boundary of `{need.tensor}`"
+        reader = "" if here else f" for `{need.operation}` in line {need.origin.span.line}"
+        label = f"`{line.tensor}` does not lie along {axis} as it has to{reader}"
+        word = f"say `by {line.usual}`, or " if line.usual is not None else ""
+        help_ = f"{word}leave this line out: then `{line.tensor}` is brought to where it has to lie"
     return Told(
         "FW05",
         (axis,),
-        f"{need.operation if need.operation.startswith('the ') else f'`{need.operation}`'} {need.reason}",
-        f"`{need.tensor}` does not lie along {axis} as it has to",
-        f"leave this line out: then `{need.tensor}` is brought together as it has to be"
-        if forward is not None
-        else f"gather `{need.tensor}` over {axis} before, or cut it on another dimension",
+        f"{what} {need.reason}",
+        label,
+        help_,
         "wrong",
-        (),
-        forward.origin.span if forward is not None else need.origin.span,
+        (DeviceRow({}, gets.removesuffix(f" over {axis}"), "whole tensors"),),
+        line.origin.span if line is not None else need.origin.span,
     )
 
 
 def _counted(terms: tuple[Term, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(axis for term in terms for axis in term.counted))
+
+
+def _line_before(program: Program, need: Need, axis: str) -> Crossing | None:
+    """The `forward` line that changes how a tensor lies along the axis, nearest before what needs it: at one of
+    the tensors that the operation reads, or at one that those are made of."""
+    layering, layers = program.layering, program.layers
+    if layering is None or layers is None:
+        return None
+    lines = [c for c in layering.crossings if (c.axis, c.direction) == (axis, "forward") and c.changes]
+    block = next(block for block in layers.blocks if block.name == need.block)
+    made = {op.output: op for op in block.operations}
+    reader = next((op for op in block.operations if op.origin == need.origin), None)
+    waiting, seen = [need.tensor, *(inputs(reader) if reader is not None else ())], set()
+    for tensor in waiting:  # grows: nearest first
+        found = next((line for line in lines if (line.block, line.tensor) == (block.name, tensor)), None)
+        if found is not None:
+            return found
+        if tensor not in seen and tensor in made:
+            waiting += inputs(made[tensor])
+        seen.add(tensor)
+    if block.input not in seen or isinstance(reader, Collective):
+        return None
+    return lines[0] if len(lines) == 1 else None  # in a block before, or in the layer before
 
 
 def _stated(program: Program, need: Need, axes: tuple[str, ...]) -> Span:

@@ -25,13 +25,18 @@ def notes(
             "note",
             "nothing in this spec states what an implementation does: a derived step is right by construction",
             program.span,
-            help="state what your code does with `sync`, `scale`, `step`, `init` or `clip { ... }`",
+            help=f"state what your code does with `sync`, `scale`, `step`, `init` or `clip {{ ... }}`{_in_blocks(program)}",
         )
     if right:
         yield from _every_microbatch(program)
     yield from _partly_stated(program)
     yield from _idle(program)
     yield from _dead(program, traces, sizes)
+
+
+def _in_blocks(program: Program) -> str:
+    has = program.layers is not None and bool(program.layers.blocks)
+    return ", and at the boundaries of a block with `forward` and `backward`" if has else ""
 
 
 def _unexercised(program: Program, sizes: Sizes, solver: Solver) -> Iterator[Finding]:
