@@ -69,8 +69,8 @@ class Judge:
         verdict: Verdict = report.verdict
         if codes & {"CL01", "BU01"} and verdict != "error":
             verdict = "refuted"
-        elif any(code.startswith("PL") for code in codes):
-            verdict = "error"
+        elif any(code.startswith("PL") for code in codes) and verdict != "refuted":
+            verdict = "error"  # what is known to be wrong stays so, whatever could not be measured
         elif "CL02" in codes and verdict == "proved":
             verdict = "undecided"
         return replace(report, verdict=verdict, obligations=obligations, findings=(*report.findings, *findings))
@@ -175,11 +175,11 @@ class Judge:
         except SpecError as error:
             yield from (Finding(p.code, "error", p.message, p.span, help=p.hint) for p in error.problems)
             return
-        bound = cost.number(limit)
+        bound = cost.known(limit)
         if found.unknown:
             names = ", ".join(found.unknown)
             yield Finding("PL366", "error", f"the budget cannot be checked while {names} {_is(found.unknown)} open",
-                          budget.span, help=f"fix {names} in the spec, or with --at")  # fmt: skip
+                          budget.span, help=_ways(names, budget.span.path != program.span.path))  # fmt: skip
         elif found.peak is not None and bound is not None:
             against = f"the peak of one device is {human(found.peak, 'bytes')}, the budget {human(bound, 'bytes')}"
             if found.peak > bound:
@@ -226,6 +226,13 @@ def _divides_by_zero(claim: Claim, divisor: Expr, sizes: Mapping[str, int]) -> P
     return Problem("PL401", message, claim.span, hint)
 
 
+def _ways(names: str, of_repository: bool) -> str:
+    """How to fix sizes: the gate, which has the budgets of a repository, takes none from its command line."""
+    if of_repository:
+        return f"fix {names} in the spec; or take the budget out here, and write it into the specs that have sizes"
+    return f"fix {names} in the spec, or with `placelogic check --at`"
+
+
 def _is(names: tuple[str, ...]) -> str:
     return "is" if len(names) == 1 else "are"
 
@@ -258,9 +265,9 @@ def _largest(cost: Cost) -> str | None:
     if place is None:
         return None
     sums = [
-        (state, cost.number(cost.sum(lambda h, state=state: h.place == place and not h.host and h.state == state)))
+        (state, cost.known(cost.sum(lambda h, state=state: h.place == place and not h.host and h.state == state)))
         for state in dict.fromkeys(h.state for h in cost.held)
     ]
-    sums.append(("transient", cost.number(cost.transient_on(place))))
+    sums.append(("transient", cost.known(cost.transient_on(place))))
     known = sorted(((value, state) for state, value in sums if value), reverse=True)
     return ", ".join(f"{state} {human(value, 'bytes')}" for value, state in known[:3]) or None

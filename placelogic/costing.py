@@ -100,7 +100,7 @@ def _costly(program: Program, found: Cost, options: Options) -> Iterator[str]:
     for verb, here, there in pairs:
         if covers(there, here):
             continue
-        numbers = found.number(here), found.number(there)
+        numbers = found.known(here), found.known(there)
         if None not in numbers:
             if numbers[1] == 0 or numbers[0] <= numbers[1]:  # type: ignore[operator]
                 continue

@@ -73,7 +73,7 @@ def _libraries() -> Iterator[Sign]:
         ("click", "the command line"),
         ("rich", "colours on a terminal"),
         ("sympy", "memory and traffic"),
-        ("cvc5", "--recheck; pip install 'placelogic[recheck]'"),
+        ("cvc5", "--recheck; pip install '.[recheck]' in the checkout"),
     ):
         optional = library == "cvc5"
         try:

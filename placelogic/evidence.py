@@ -91,7 +91,7 @@ def _need_second_solver() -> None:
         version()
     except NotInstalled:
         message = "cvc5, the second solver, is not installed"
-        hint = "pip install 'placelogic[recheck]', or pip install cvc5"
+        hint = "pip install '.[recheck]' in the checkout, or pip install cvc5"
         raise SpecError(Problem("PL017", message, Span("--recheck", 0, 0, 0, 0), hint)) from None
 
 

@@ -70,7 +70,7 @@ def need_torch(path: str, device: str) -> None:
     from importlib.util import find_spec
 
     if find_spec("torch") is None:
-        hint = "pip install 'placelogic[replay]'"
+        hint = "pip install '.[replay]' in the checkout"
         raise SpecError(Problem("PL061", "a replay needs PyTorch, which is not installed", whole(path), hint))
     if device == "cuda":
         from placelogic.replay.launch import gpus

@@ -21,7 +21,7 @@ from placelogic.commands.options import (
 
 if TYPE_CHECKING:
     from placelogic.gate.config import Loaded
-    from placelogic.report.diagnostic import Report
+    from placelogic.gate.run import Outcome
 
 
 @click.command(short_help="Check the specs of a repository, under its policy.")
@@ -54,7 +54,7 @@ def gate(files: tuple[str, ...], config: str | None, config_show: bool, watch: b
     placelogic gate --format github --output placelogic.sarif --output junit.xml
     placelogic gate --write-baseline --reason "there before the gate, issue 12"
 
-    Exit codes: 0 nothing fails, 1 any refuted (and not accepted) or denied by the policy, 2 any error,
+    Exit codes, also of --write-baseline for what it cannot accept: 0 nothing fails, 1 any refuted (and not accepted) or denied by the policy, 2 any error,
     3 any undecided or vacuous.
     """
     from placelogic.failing import failed
@@ -123,7 +123,7 @@ def _once(
     finally:
         progress.clear()
     if write_baseline:
-        return _write_baseline(loaded, outcome.report, reason or "")
+        return _write_baseline(loaded, outcome, reason or "")
     report = outcome.report
     if form == "text":
         look = Look(terminal_width(sys.stdout), quiet)
@@ -147,24 +147,25 @@ def _old_baseline(loaded: Loaded) -> Any:
     return baseline.read(path) if os.path.exists(path) else baseline.Baseline(path)
 
 
-def _write_baseline(loaded: Loaded, report: Report, reason: str) -> int:
-    from placelogic.gate.baseline import written
-    from placelogic.gate.run import baseline_path
+def _write_baseline(loaded: Loaded, outcome: Outcome, reason: str) -> int:
+    """Write it, say what still fails with it, and end as the gate will."""
+    from placelogic.gate.baseline import read, written
+    from placelogic.gate.run import baseline_path, judged
+    from placelogic.report.gate import failing
     from placelogic.report.formats import write_text
 
     old = _old_baseline(loaded)
-    text = written(old, report.files, reason)
+    text = written(old, outcome.report.files, reason)
     write_text(old.path, text)
     number = text.count('"fingerprint"')
     click.echo(f"{baseline_path(loaded)}: {number} finding{'s' * (number != 1)} accepted", err=True)
     if loaded.config.baseline is None:
         click.echo(f'add `baseline = "{old.path}"` to the configuration, or give --baseline {old.path}', err=True)
-    left = [
-        spec.name for spec in report.specs if spec.verdict in ("error", "undecided", "vacuous") and not spec.expected
-    ]
+    report = judged(loaded, outcome.decided, read(old.path), complete=True)
+    left = [f"  {file.path}: {finding.code}: {finding.message}" for file in report.files for finding in failing(file)]
     if left:
-        click.echo(f"cannot be accepted, and still fail: {', '.join(left)}", err=True)
-    return 0
+        click.echo("\n".join(("cannot be accepted, and still fails:", *left)), err=True)
+    return report.exit_code
 
 
 def _known_codes(loaded: Loaded) -> None:

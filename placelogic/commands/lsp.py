@@ -10,7 +10,7 @@ import click
 @click.command(short_help="Run the language server, for editors.")
 def lsp() -> int:
     """Run the language server: an editor starts it, and speaks to it over standard input and output. It needs
-    the extra: pip install 'placelogic[lsp]'.
+    the extra: pip install '.[lsp]' in the checkout.
 
     \b
     placelogic lsp
@@ -23,7 +23,7 @@ def lsp() -> int:
     except ModuleNotFoundError as error:
         if error.name not in ("pygls", "lsprotocol"):
             raise
-        raise click.ClickException("the language server needs pygls: pip install 'placelogic[lsp]'") from None
+        raise click.ClickException("the language server needs pygls: pip install '.[lsp]' in the checkout") from None
     logging.basicConfig(level=logging.ERROR)
     sys.stdout.flush()
     # Standard output is the protocol's alone: what anything else prints goes to standard error.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from placelogic.report.diagnostic import FileReport, Report
+    from placelogic.report.diagnostic import FileReport, Finding, Report
     from placelogic.report.formats import Output
 
 STDIN = "<stdin>"
@@ -116,6 +116,9 @@ def print_problems(file: FileReport) -> None:
 
     look = Look(terminal_width(sys.stderr))
     printer = Printer(sys.stderr)
+    told: list[Finding] = []
     for spec in file.specs:
         for finding in spec.findings:
-            printer.lines([(), *finding_lines(file, finding, look)])
+            if finding not in told:  # what several specs share is told once
+                told.append(finding)
+                printer.lines([(), *finding_lines(file, finding, look)])

@@ -48,7 +48,7 @@ def fit(
     gap = at(limit - peak, dict(cost.values))
     free = sorted(one.name for one in gap.free_symbols)
     if not free:
-        return Fit(peak=cost.number(peak))
+        return Fit(peak=cost.known(peak))
     unknown = tuple(name for name in free if name not in cost.axes)
     if unknown:
         return Fit(unknown=unknown)

@@ -40,7 +40,7 @@ class Comparison:
     differing: tuple[str, ...]
 
     def numbers(self, side: Side) -> tuple[Fraction | None, Fraction | None]:
-        return self.first.number(side.first), self.second.number(side.second)
+        return self.first.known(side.first), self.second.known(side.second)
 
 
 def compare(first: Cost, second: Cost) -> Comparison:

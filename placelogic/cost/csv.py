@@ -22,7 +22,7 @@ def render(costs: Sequence[Cost], per: str) -> str:
     for cost in costs:
         for table in tables(cost, per):
             for row in table.rows:
-                value = cost.number(row.formula)
+                value = cost.known(row.formula)
                 shown = "" if value is None else int(value) if value.denominator == 1 else float(value)
                 labels = "; ".join(filter(None, row.labels))
                 writer.writerow([cost.name, table.title, labels, shown, row.unit, parseable(row.formula)])

@@ -37,7 +37,7 @@ def as_data(cost: Cost) -> dict[str, Any]:
     memory, traffic = cost.memory, cost.traffic
 
     def amount(expr: sympy.Expr) -> dict[str, Any]:
-        return {"formula": parseable(expr), "value": _number(cost.number(expr))}
+        return {"formula": parseable(expr), "value": _number(cost.known(expr))}
 
     return {
         "name": cost.name,

@@ -101,7 +101,7 @@ def _short(expr: sympy.Expr) -> bool:
 
 def _table(cost: Cost, table: Table, write: Writer) -> Iterator[str]:
     """A long formula is displayed below the table."""
-    values = [cost.number(row.formula) for row in table.rows]
+    values = [cost.known(row.formula) for row in table.rows]
     columns = list(table.columns if any(table.columns) else ["quantity"])
     if known := any(value is not None for value in values):
         columns.append("value")

@@ -35,7 +35,7 @@ def _one(cost: Cost, per: str) -> Iterator[str]:
 
 
 def _line(cost: Cost, row: Row, write: Writer) -> str:
-    value = cost.number(row.formula)
+    value = cost.known(row.formula)
     number = "" if value is None else human(value, row.unit)
     labels = [label.replace("|", r"\|") for label in row.labels]
     return f"| {' | '.join([*labels, number, f'${write.doprint(row.formula)}$'])} |"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from placelogic.cost.data import Place
 from placelogic.cost.symbols import Sizes
 from placelogic.problem import Problem, SpecError
@@ -27,8 +29,12 @@ def places_of(program: Program, sizes: Sizes) -> tuple[Place, ...]:
             (Place("last", axis, f"{axis} >= 2"), 2, None),
         ]
     found.insert(0, (Place("single", axis, f"{axis} = 1"), 1, 1))
+    if count is None:
+        return tuple(place for place, _, _ in found)
     return tuple(
-        place for place, least, most in found if count is None or (count >= least and (most is None or count <= most))
+        replace(place, when=f"{axis} = {count}")
+        for place, least, most in found
+        if count >= least and (most is None or count <= most)
     )
 
 

@@ -52,7 +52,7 @@ def worst_place(cost: Cost) -> Place | None:
     if len(places) < len(cost.places):
         return None
     peaks = [(place, cost.padded_peak_on(place)) for place in places]
-    numbers = [(place, cost.number(peak)) for place, peak in peaks]
+    numbers = [(place, cost.known(peak)) for place, peak in peaks]
     if all(number is not None for _, number in numbers):
         return max(numbers, key=lambda pair: pair[1] or 0)[0]
     return next((place for place, peak in peaks if all(covers(peak, other) for _, other in peaks)), None)
@@ -167,7 +167,7 @@ def times(one: Collective) -> str:
 
 def differs(cost: Cost, even: sympy.Expr, padded: sympy.Expr) -> bool:
     """Whether rounding up matters at the sizes that are known, or can matter at those that are open."""
-    numbers = cost.number(even), cost.number(padded)
+    numbers = cost.known(even), cost.known(padded)
     if None not in numbers:
         return numbers[0] != numbers[1]
     return even != padded

@@ -12,6 +12,7 @@ from placelogic.cost.tables import Row, Table, tables
 from placelogic.cost.totals import Cost
 
 DECIMAL = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
+EXAMPLES = {"batch": 64, "sequence": 8192}
 BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
@@ -76,7 +77,7 @@ def lines(cost: Cost, per: str = "rank") -> Iterator[str]:
     sizes = ", ".join(f"{name} = {_size(value)}" for name, value in cost.values.items())
     if sizes:
         yield f"sizes: {sizes}"
-    parameters = cost.number(cost.parameters)
+    parameters = cost.known(cost.parameters)
     if parameters is None:
         yield f"parameters: {formula(cost.parameters)}"
     else:
@@ -85,8 +86,21 @@ def lines(cost: Cost, per: str = "rank") -> Iterator[str]:
         yield ""
         yield from table_lines(cost, table)
     yield ""
+    if lacking := _lacking(cost, per):
+        names = ", ".join(lacking)
+        example = ",".join(f"{name}={EXAMPLES.get(name, 8)}" for name in lacking)
+        are = "is" if len(lacking) == 1 else "are"
+        yield f"note: a formula has no number while {names} {are} open; give sizes with --at, as in --at {example}"
     for note in cost.notes:
         yield f"note: {note}"
+
+
+def _lacking(cost: Cost, per: str) -> list[str]:
+    """The open sizes of a spec that fixes some: where none is fixed, formulas are what is asked for."""
+    if not cost.values:
+        return []
+    rows = [row for table in tables(cost, per) for row in table.rows]
+    return sorted({one.name for row in rows for one in cost.at(row.formula).free_symbols})
 
 
 def table_lines(cost: Cost, table: Table) -> Iterator[str]:
@@ -99,7 +113,7 @@ def table_lines(cost: Cost, table: Table) -> Iterator[str]:
 
 def _cells(cost: Cost, row: Row) -> Iterator[tuple[str, ...]]:
     """One line; two where there may be only one stage."""
-    value = cost.number(row.formula)
+    value = cost.known(row.formula)
     if value is None and isinstance(row.formula, sympy.Piecewise):
         *labels, last = row.labels
         for part, condition in reversed(row.formula.args):

@@ -152,12 +152,25 @@ class Cost:
         """Names of the symbols of all sizes, open and fixed."""
         return tuple(meaning.name for meaning in self.sizes.meanings.values() if meaning.is_Symbol)
 
-    def number(self, expr: sympy.Expr, **sizes: int) -> Fraction | None:
+    def at(self, expr: sympy.Expr, /, **sizes: int | float) -> sympy.Expr:
+        """The formula with the sizes that the spec fixes, and those given, put in; others stay symbols."""
+        return at(expr, {**self.values, **{symbol(name).name: Fraction(size) for name, size in sizes.items()}})
+
+    def known(self, expr: sympy.Expr, /, **sizes: int | float) -> Fraction | None:
         """The value at the sizes that the spec fixes and those given; None where others are open."""
-        found = at(expr, {**self.values, **{symbol(name).name: Fraction(size) for name, size in sizes.items()}})
+        found = self.at(expr, **sizes)
         if found.free_symbols or not found.is_Rational:
             return None
         return Fraction(int(found.p), int(found.q))
+
+    def number(self, expr: sympy.Expr, /, **sizes: int | float) -> Fraction:
+        """As `known`. Raises ValueError where sizes are open, and names them."""
+        value = self.known(expr, **sizes)
+        if value is None:
+            open_ = ", ".join(sorted(one.name for one in self.at(expr, **sizes).free_symbols))
+            missing = f"{open_} is missing" if "," not in open_ else f"{open_} are missing"
+            raise ValueError(f"there is no number: {missing}" if open_ else f"there is no number: {expr}")
+        return value
 
     # --- totals ---
 

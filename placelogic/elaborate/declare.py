@@ -189,7 +189,7 @@ def _fix(sizes: Sizes, items: Sequence[Item], fixed: Mapping[str, int]) -> None:
     for name, value in fixed.items():
         if name not in known and not (name == "microbatches" and _count(items) is not None):
             sizes.log.add("PL221", f"--at fixes `{name}`, which is no axis or size of this spec", NOWHERE,
-                          closest(name, known))  # fmt: skip
+                          closest(name, known) or "`placelogic show` prints a spec with all its sizes")  # fmt: skip
         elif value < 1:
             sizes.log.add("PL405", f"--at fixes `{name}` to {value}, and sizes are at least 1", NOWHERE)
         elif name in sizes.atoms and sizes.atoms[name].size is None:

@@ -31,7 +31,8 @@ class Item:
 
 @dataclass(slots=True)
 class Log:
-    """Collects problems, so that one run tells all of them. Equal ones are kept once.
+    """Collects problems, so that one run tells all of them. Of those that say the same of one place, the first
+    is kept: two lines of a library may come upon one.
 
     `doubts` are problems that another one may explain: told only where there is no other."""
 
@@ -40,13 +41,12 @@ class Log:
     _seen: set[Problem] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self._seen.update(self.problems)
+        self._seen.update(Problem(one.code, one.message, one.span) for one in self.problems)
 
     def add(self, code: str, message: str, span: Span, hint: str | None = None) -> None:
-        problem = Problem(code, message, span, hint)
-        if problem not in self._seen:
-            self._seen.add(problem)
-            self.problems.append(problem)
+        if (said := Problem(code, message, span)) not in self._seen:
+            self._seen.add(said)
+            self.problems.append(Problem(code, message, span, hint))
 
     def at(self, item: Item, code: str, message: str, span: Span, hint: str | None = None) -> None:
         """Like `add`, for a piece of an expanded statement: names the library line it came through."""

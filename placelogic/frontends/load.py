@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
 from placelogic.files import whole
 from placelogic.frontends.config import override
-from placelogic.frontends.faults import apply
+from placelogic.frontends.faults import apply, faults
 from placelogic.frontends.known import settle
 from placelogic.frontends.request import Request
 from placelogic.frontends.result import Imported
 from placelogic.frontends.values import Value
+from placelogic.frontends.versions import before, newest, within
 from placelogic.problem import Problem, SpecError, closest
+from placelogic.report.diagnostic import Finding
 
 FRAMEWORKS = {
     "deepspeed": "DeepSpeed",
@@ -57,12 +60,33 @@ def import_text(framework: str, text: str, path: str, request: Request = Request
         spec.add("work", f"tokens {request.tokens}", "--tokens")
     version = request.version or module.VERSIONS[1]
     name = os.path.basename(path) if path else "text"
-    spec.head = [f"{name}, as {FRAMEWORKS[framework]} {version} runs it.", *spec.head]
+    told = tuple(_unknown_version(framework, request.version, module.VERSIONS, path))
+    notes = [f"{one.message[0].upper()}{one.message[1:]}." for one in told]
+    spec.head = [f"{name}, as {FRAMEWORKS[framework]} {version} runs it.", *notes, *spec.head]
     problems = (*config.problems, *unread.problems)
     spec.head += [f"NOT IN THIS SPEC, line {one.span.line}: {one.message}" for one in problems]
+    findings = (*told, *unread.findings)
     return Imported(
-        framework, version, path, spec.text(f"{path} (spec)"), unread.findings, unread.ignored, problems, facts, text
+        framework, version, path, spec.text(f"{path} (spec)"), findings, unread.ignored, problems, facts, text
     )
+
+
+def _unknown_version(framework: str, version: str | None, known: tuple[str, str], path: str) -> Iterator[Finding]:
+    """A note where a version is newer or older than all that were looked at; what a fault names was looked at."""
+    if version is None:
+        return
+    named = [one for fault in faults(framework) for one in (fault.since, fault.until) if one is not None]
+    last, name = newest((known[1], *named)), FRAMEWORKS[framework]
+    if not within(version, last):
+        message = f"{name} {version} is not known here, the newest that is known is {last}: it is read as that"
+    elif before(version, known[0]):
+        message = (
+            f"{name} {version} is not known here, the oldest that is known is {known[0]}: it is read as that, "
+            "with the faults that were reported for it"
+        )
+    else:
+        return
+    yield Finding("NT24", "note", message, whole(path), help="look at the lines of the spec with your version in hand")
 
 
 def importer(framework: str, path: str) -> Any:

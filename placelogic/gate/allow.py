@@ -19,6 +19,7 @@ _COMMENT = re.compile(r'^((?:[^"#]|"[^"]*")*)#')
 _DIRECTIVE = re.compile(r"#\s*placelogic:\s*(?:(allow)\b|([a-z-]+)[\s:]+(?=[A-Z]{2}\d))(.*)$")
 _BODY = re.compile(r'^\s*([A-Za-z]{2}\d+(?:(?:\s*,\s*|\s+)[A-Za-z]{2}\d+)*)\s*(?:reason\s*=\s*("[^"]*"|\S*)\s*)?$')
 UNDECIDED_CLAIM = "CL02"
+_INPUT_ERROR = re.compile(r"PL\d\d\d")
 _FORM = 'write it as `# placelogic: allow GI03 reason="..."`'
 
 
@@ -74,7 +75,7 @@ def _read(directive: re.Match[str], line: int, span: Span) -> Allowed | Finding:
     if not (len(body[2]) > 1 and body[2][0] == body[2][-1] == '"'):
         return _wrong("PL030", "the reason stands in quotes", span, _FORM)
     for code in codes:
-        if code not in known_codes():
+        if code not in known_codes() and not _INPUT_ERROR.fullmatch(code):
             hint = closest(code, known_codes()) or "`placelogic explain` lists all codes"
             return _wrong("PL032", f"there is no finding `{code}`", span, hint)
         if not acceptable(code):
@@ -107,7 +108,7 @@ def _why_not(code: str) -> str:
         case "EX":
             return "it is about what somebody asked for"
         case _:
-            return "the spec has no meaning yet"
+            return "it is an error, with which the spec has no meaning yet"
 
 
 def _listed(codes: tuple[str, ...]) -> str:

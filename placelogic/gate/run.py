@@ -24,9 +24,11 @@ from placelogic.syntax.read import read_bytes
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """`cached`: how many files of the report were not decided again. `baseline`: the one in use."""
+    """`decided`: the files before the policy. `cached`: how many of them were not decided again. `baseline`:
+    the one in use."""
 
     report: Report
+    decided: tuple[FileReport, ...]
     cached: int
     baseline: baselines.Baseline | None
 
@@ -63,11 +65,15 @@ def run(
     cache.close()
     if not any(not file.library for file in done):
         done.append(_nothing(loaded, complete))
-    policy = Policy(frozenset(config.fail_on), baseline, complete)
-    files = policy.apply(done)
-    if complete:
-        files = (*files, *_unknown_sizes(loaded, files))
-    return Outcome(Report(files), cache.hits, baseline)
+    return Outcome(judged(loaded, done, baseline, complete=complete), tuple(done), cache.hits, baseline)
+
+
+def judged(
+    loaded: Loaded, files: Sequence[FileReport], baseline: baselines.Baseline | None, *, complete: bool
+) -> Report:
+    """The files under the policy of the repository."""
+    found = Policy(frozenset(loaded.config.fail_on), baseline, complete).apply(files)
+    return Report((*found, *_unknown_sizes(loaded, found)) if complete else found)
 
 
 def baseline_path(loaded: Loaded) -> str:

@@ -212,7 +212,7 @@ def _gave_up(program: Program, printed: tuple[str, ...], reason: str) -> SpecRep
         "error",
         f"the solver could not tell {reason}",
         program.span,
-        help="fix some sizes with --at, or raise --rlimit and --timeout",
+        help="fix some sizes in the spec (or with `placelogic check --at`), or raise --rlimit and --timeout",
     )
     return SpecReport(program.name, "undecided", printed, findings=(told,))
 
@@ -225,7 +225,7 @@ def _unknown(one: Obligation, reason: str) -> Finding:
         one.span,
         weights=one.weights,
         axes=one.axes,
-        help="fix some sizes with --at, or raise --rlimit and --timeout",
+        help="fix some sizes in the spec (or with `placelogic check --at`), or raise --rlimit and --timeout",
     )
 
 

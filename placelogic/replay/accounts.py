@@ -63,7 +63,7 @@ def _sent(case: Case, run: Run) -> dict[tuple[str, str], int]:
         if not any(place.name in ("all", "single", "first") for place in one.places) or not one.device_to_device:
             continue
         purpose = "gradients" if one.what == "gradients" else "params" if "params" in one.what else None
-        amount = cost.number(one.bytes * one.times)
+        amount = cost.known(one.bytes * one.times)
         if purpose is None or amount is None or one.operation == "all-to-all":
             continue
         key = purpose, one.operation

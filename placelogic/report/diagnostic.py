@@ -182,6 +182,12 @@ NOT_REACHED = "EX04"
 """The sizes that a repository asks for lie outside of what the spec allows."""
 
 
+def beside(spec: SpecReport, finding: Finding) -> bool:
+    """Whether this is an error beside a refutation, such as a budget that could not be checked: to expect the
+    refutation is not to expect it."""
+    return spec.verdict == "refuted" and finding.severity == "error" and finding.code.startswith("PL")
+
+
 def exit_code(spec: SpecReport) -> int:
     """What one spec asks the command line to end with. A met expectation is 0 whatever the verdict, and so
     is a refutation that is accepted; an unmet expectation, what the policy denies, or nothing stated where
@@ -191,7 +197,7 @@ def exit_code(spec: SpecReport) -> int:
     if any(finding.denied and finding.accepted is None for finding in spec.findings):
         return 1
     if spec.expected or spec.accepted:
-        return 0
+        return 2 if any(beside(spec, finding) for finding in spec.findings) else 0
     match spec.verdict:
         case "proved":
             return 0

@@ -54,6 +54,11 @@ def _told(file: FileReport) -> list[Finding]:
     return found
 
 
+def failing(file: FileReport) -> list[Finding]:
+    """What of the file nobody accepted, and fails."""
+    return [finding for finding in _told(file) if finding.severity == "error"]
+
+
 def _summary(file: FileReport) -> Line:
     code = file.exit_code
     warnings = sum(finding.severity == "warning" for finding in _told(file))

@@ -13,6 +13,7 @@ from placelogic.report.diagnostic import (
     Finding,
     Severity,
     SpecReport,
+    beside,
 )
 from placelogic.report.fingerprint import fingerprints
 from placelogic.report.layout import plain
@@ -33,7 +34,7 @@ def telling(file: FileReport) -> Iterator[tuple[SpecReport | None, Finding, str]
 
 def as_expected(spec: SpecReport, finding: Finding) -> bool:
     """Whether this is an error that the `expect` lines of the spec ask for: no fault, and nothing to mark."""
-    kept = finding.denied or finding.code in (UNMET, NOTHING_STATED, NOT_REACHED)
+    kept = finding.denied or finding.code in (UNMET, NOTHING_STATED, NOT_REACHED) or beside(spec, finding)
     return bool(spec.expected) and finding.severity == "error" and not kept
 
 

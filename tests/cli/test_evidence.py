@@ -72,7 +72,7 @@ def test_without_cvc5_nothing_is_checked(
     assert main(["check", "llama.place", "--recheck", "--emit-smt2", "out"]) == 2
     out = capsys.readouterr().out
     assert out.startswith("error[PL017]: cvc5, the second solver, is not installed\n")
-    assert "= help: pip install 'placelogic[recheck]', or pip install cvc5\n" in out
+    assert "= help: pip install '.[recheck]' in the checkout, or pip install cvc5\n" in out
     assert not Path("out").exists()
     assert main(["check", "llama.place", "--emit-smt2", "out"]) == 1, "writing the questions needs z3 only"
     assert manifest(Path("out"))["solvers"]["cvc5"] is None

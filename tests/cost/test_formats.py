@@ -218,3 +218,23 @@ def test_formulas_read_as_a_person_writes_them() -> None:
     n, p = sympy.symbols("N P")
     expr = sympy.Piecewise((p, sympy.Eq(n, 1)), (sympy.Max(p / n, sympy.ceiling(p / 3)), True))
     assert formula(expr) == "(P if N = 1 else max(ceil(P/3), P/N))"
+
+
+def test_what_is_wrong_with_every_spec_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+    from placelogic.cli import main
+
+    assert main(["cost", "examples/zero_stages.place", "--at", "Q=8"]) == 2
+    err = capsys.readouterr().err
+    assert err.count("error[PL221]") == 1 and "= help: `placelogic show`" in err
+
+
+def test_open_sizes_are_named_where_others_are_fixed(capsys: pytest.CaptureFixture[str]) -> None:
+    from placelogic.cli import main
+
+    asked = ["cost", "examples/llama3_405b_8k.place", "--spec", "published_8192_gpus", "--per", "stage"]
+    assert main(asked) == 0
+    out = capsys.readouterr().out
+    assert "first (pp = 16)" in out and "pp >= 2" not in out
+    assert "note: a formula has no number while batch, sequence are open; give sizes with --at, as in --at" in out
+    assert main([*asked, "--at", "batch=64,sequence=8192"]) == 0
+    assert "has no number" not in capsys.readouterr().out

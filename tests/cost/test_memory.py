@@ -245,7 +245,7 @@ def test_terms_add_up_to_totals() -> None:
     text += "dims batch = 2*dp, sequence = 128\n"
     found: Cost = of(text + "use zero1(dp) * tensor_parallel(tp) * pipeline(pp)", dp=2, tp=2, pp=4, M=8)
     for place in found.places:
-        parts = sum(found.number(h.bytes) or 0 for h in found.held if h.place == place and not h.host)
+        parts = sum(found.known(h.bytes) or 0 for h in found.held if h.place == place and not h.host)
         assert parts == found.number(found.held_on(place))
     states = ("params", "optimizer", "gradients", "activations")
     first = next(place for place in found.places if place.name == "last")
@@ -266,3 +266,12 @@ def test_sizes_that_assumptions_rule_out_are_told() -> None:
     text = "mesh N\nassume N >= 4\nweights model { size 64 }\nuse zero3(N)\n"
     assert any("`N >= 4` does not hold" in note for note in of(text, N=2).notes)
     assert not any("does not hold" in note for note in (*of(text, N=8).notes, *of(text).notes))
+
+
+def test_a_number_says_what_it_lacks() -> None:
+    found = cost("mesh N\nlet P\nweights model { size P }\nuse zero3(N)\n", at={"N": 8})
+    assert str(found.at(found.memory.peak)) == "10*P"
+    assert found.number(found.memory.peak, P=8) == 80
+    assert found.known(found.memory.peak) is None
+    with pytest.raises(ValueError, match="^there is no number: P is missing$"):
+        found.number(found.memory.peak)

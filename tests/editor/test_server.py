@@ -284,4 +284,4 @@ def test_without_pygls_it_says_what_to_install(
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "lsprotocol", None)
     assert main(["lsp"]) == 2
-    assert "the language server needs pygls: pip install 'placelogic[lsp]'" in capsys.readouterr().err
+    assert "the language server needs pygls: pip install '.[lsp]' in the checkout" in capsys.readouterr().err

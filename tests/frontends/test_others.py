@@ -222,3 +222,24 @@ def test_axolotl_refusals() -> None:
     assert problem("axolotl", AXOLOTL.format(more="adapter: strange\n")).code == "PL503"
     assert problem("axolotl", AXOLOTL.format(more="fsdp_version: 3\n")).code == "PL501"
     assert "relora" in checked("axolotl", AXOLOTL.format(more="relora: true\n")).findings[0].message
+
+
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [
+        ("99.0", "axolotl 99.0 is not known here, the newest that is known is 0.18: it is read as that"),
+        ("0.0.1", "axolotl 0.0.1 is not known here, the oldest that is known is 0.9: it is read as that, with"),
+        ("0.18.3", None),
+        ("0.9", None),
+    ],
+)
+def test_a_version_that_is_not_known_is_told(version: str, said: str | None) -> None:
+    made = imported("axolotl", AXOLOTL.format(more=FSDP2), version=version)
+    told = [finding.message for finding in made.findings if finding.code == "NT24"]
+    assert [one.startswith(said or "\0") for one in told] == [True] * (said is not None)
+    assert ("is not known here" in made.spec) == (said is not None)
+
+
+def test_versions_that_faults_name_are_known() -> None:
+    text = "[parallelism]\ntensor_parallel_degree = 2\n"
+    assert not [f for f in imported("torchtitan", text, version="0.2.3").findings if f.code == "NT24"]

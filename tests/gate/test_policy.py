@@ -12,6 +12,7 @@ from placelogic.gate.allow import allowances
 from tests.gate.conftest import BAD, GOOD, HEAD, LIBRARY, SEVERAL, VACUOUS
 
 WHY = 'reason="divided later"'
+AN_ERROR = "cannot be accepted: it is an error, with which the spec has no meaning yet"
 
 
 def gate(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
@@ -77,6 +78,8 @@ def test_not_this_one(repository: Path, text: str, capsys: pytest.CaptureFixture
         (f"allow UN01 {WHY}", "PL033", "`UN01` cannot be accepted: nobody knows whether the spec is right"),
         (f"allow VA01 {WHY}", "PL033", "`VA01` cannot be accepted: there is nothing to prove"),
         (f"allow CL02 {WHY}", "PL033", "`CL02` cannot be accepted: nobody knows whether the claim is true"),
+        (f"allow PL310 {WHY}", "PL033", f"`PL310` {AN_ERROR}"),
+        (f"allow PL900 {WHY}", "PL033", f"`PL900` {AN_ERROR}"),
         (f"allow EX01 {WHY}", "PL033", "`EX01` cannot be accepted: it is about what somebody asked for"),
     ],
 )
@@ -241,8 +244,55 @@ def test_the_baseline_cannot_accept_everything(repository: Path, capsys: pytest.
     put(repository, VACUOUS)
     put(repository, HEAD + "sync norm over tq by sum\n", "b.place")
     code, out = gate(capsys, "--write-baseline", "--reason", "why")
-    assert code == 0
-    assert "0 findings accepted" in out and "cannot be accepted, and still fail: a, b\n" in out
+    assert code == 2, "as the gate, which still fails"
+    assert "0 findings accepted" in out
+    assert "cannot be accepted, and still fails:\n  specs/a.place: VA01: " in out
+    assert "\n  specs/b.place: PL" in out
+
+
+def test_the_baseline_cannot_accept_that_nothing_is_stated(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (repository / "placelogic.toml").write_text(
+        'paths = ["specs"]\nrequire-stated = true\nbaseline = "placelogic-baseline.json"\n'
+    )
+    put(repository, HEAD)
+    put(repository, BAD, "b.place")
+    code, out = gate(capsys, "--write-baseline", "--reason", "why")
+    assert code == 1
+    assert out.endswith(
+        "placelogic-baseline.json: 1 finding accepted\n"
+        "cannot be accepted, and still fails:\n"
+        "  specs/a.place: EX02: nothing is stated, so this verdict says nothing about anybody's code\n"
+    )
+    assert gate(capsys)[0] == 1
+
+
+def test_a_budget_that_cannot_be_checked_hides_no_refutation(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (repository / "placelogic.toml").write_text('paths = ["specs"]\nbudget = "80 GiB"\n')
+    put(repository, BAD)
+    code, out = gate(capsys)
+    assert code == 1
+    assert "error[GI02]" in out and "= fix (verified): write `sync norm over tp by mean`" in out
+    assert "error[PL366]: the budget cannot be checked while L, h are open\n --> placelogic.toml:2:1\n" in out
+    assert "fix L, h in the spec; or take the budget out here" in out and "--at" not in out
+    assert "specs/a.place: FAILS (1 refuted)\n" in out
+    put(repository, GOOD)
+    assert gate(capsys)[0] == 2
+
+
+def test_a_budget_that_cannot_be_checked_is_not_expected_or_accepted_with_a_refutation(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (repository / "placelogic.toml").write_text('paths = ["specs"]\nbudget = "80 GiB"\n')
+    put(repository, BAD + "expect refuted GI02\n")
+    code, out = gate(capsys)
+    assert code == 2 and "error[PL366]" in out and "error[GI02]" not in out
+    put(repository, HEAD + f"sync norm over tp by sum # placelogic: allow GI02 {WHY}\n")
+    code, out = gate(capsys)
+    assert code == 1 and "error[PL366]" in out
 
 
 @pytest.mark.parametrize(

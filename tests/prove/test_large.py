@@ -134,7 +134,7 @@ def test_a_tiny_limit_is_undecided(
     assert time.process_time() - start < 5
     out = capsys.readouterr().out
     assert re.search(rf"^error\[UN01\]: .*{about}.* \(?it used {rlimit} solver steps, the limit\)?$", out, re.M)
-    assert "= help: fix some sizes with --at, or raise --rlimit" in out
+    assert "= help: fix some sizes in the spec (or with `placelogic check --at`), or" in out
     assert "a.place: undecided" in out and "this is not a pass" in out
 
 

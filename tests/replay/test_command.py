@@ -98,7 +98,7 @@ def test_without_pytorch(here: Path, capsys: pytest.CaptureFixture[str], monkeyp
     assert main(["replay", "right.place"]) == 2
     err = capsys.readouterr().err
     assert "error[PL061]: a replay needs PyTorch, which is not installed" in err
-    assert "= help: pip install 'placelogic[replay]'" in err
+    assert "= help: pip install '.[replay]' in the checkout" in err
 
 
 @pytest.mark.parametrize(

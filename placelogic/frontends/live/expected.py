@@ -183,7 +183,7 @@ def _expected(
     for one in cost.collectives:
         if one.group not in groups or not one.device_to_device or all(place.name != wanted for place in one.places):
             continue
-        numbers = [cost.number(value, **given) for value in (one.members, one.bytes, one.times)]
+        numbers = [cost.known(value, **given) for value in (one.members, one.bytes, one.times)]
         if None in numbers:
             missing = {str(symbol) for value in (one.members, one.bytes, one.times) for symbol in value.free_symbols}
             unknown = ", ".join(sorted(missing - set(given) - set(cost.values)))

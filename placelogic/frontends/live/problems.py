@@ -28,7 +28,7 @@ def refuse(code: str, message: str, hint: str, where: str = "<model>") -> SpecEr
 
 def need_torch() -> None:
     """Raises SpecError (PL520) where PyTorch cannot be used."""
-    hint = "install it: pip install 'placelogic[replay]'"
+    hint = "install it: pip install '.[replay]' in the checkout"
     try:
         import torch
         import torch.distributed

@@ -57,7 +57,7 @@ def held(text: str, rank: int) -> dict[str, int]:
     total = dict.fromkeys(("params", "gradients", "optimizer"), 0)
     for one in cost.held:
         if one.place == place and one.state in total:
-            number = cost.number(one.bytes)
+            number = cost.known(one.bytes)
             assert number is not None
             total[one.state] += int(number)
     return total
