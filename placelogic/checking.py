@@ -31,7 +31,8 @@ class Settings:
     spec, for those not meant to be refuted ("wanted"), for all ("always"), or never (None). `recheck`:
     ask cvc5 too. `emit_smt2`: the folder to write every question into. `evidence`: where it is gathered.
     `minimum`: sizes that a spec which has them must reach together. `budget`: a budget that every spec has to
-    keep beside its own, and where that is written."""
+    keep beside its own, and where that is written. `every_fault`: of one gradient, tell also the faults that the
+    first one hides."""
 
     at: Mapping[str, int] = field(default_factory=dict)
     require_stated: bool = False
@@ -43,6 +44,7 @@ class Settings:
     evidence: Evidence | None = None
     minimum: Mapping[str, int] = field(default_factory=dict)
     budget: tuple[str, Span] | None = None
+    every_fault: bool = False
 
     def __post_init__(self) -> None:
         for name, size in self.at.items():
@@ -223,7 +225,10 @@ def _check_spec(spec: ElaboratedSpec, place: _Place, settings: Settings, judge: 
 
     try:
         program = complete(spec)
-        report = replace(_prove(program, settings), name=spec.name, open_sizes=open_sizes(program))
+        try:
+            report = replace(_prove(program, settings), name=spec.name, open_sizes=open_sizes(program))
+        except SpecError as error:
+            report = SpecReport(spec.name, "error", findings=findings_of(error, place.head))
         report = judge.judge(report, program)
         if settings.minimum and report.verdict == "proved":
             from placelogic.reaching import reaching
@@ -233,7 +238,7 @@ def _check_spec(spec: ElaboratedSpec, place: _Place, settings: Settings, judge: 
         report = SpecReport(spec.name, "error", findings=findings_of(error, place.head))
     report = settle(report, spec.expectations)
     if settings.require_stated and report.verdict == "proved" and not report.obligations.stated:
-        report = replace(report, findings=(*report.findings, _nothing_stated(place.head)))
+        report = replace(report, findings=(*report.findings, _nothing_stated(place.head, program)))
     return replace(report, findings=tuple(map(place.placed, report.findings)))
 
 
@@ -248,7 +253,7 @@ def _prove(program: Program, settings: Settings) -> SpecReport:
 def _options(settings: Settings) -> Options:
     from placelogic.prove import Options
 
-    options = Options(require_stated=settings.require_stated)
+    options = Options(require_stated=settings.require_stated, every=settings.every_fault)
     if settings.rlimit is not None:
         options = replace(options, rlimit=settings.rlimit)
     if settings.timeout is not None:
@@ -256,13 +261,15 @@ def _options(settings: Settings) -> Options:
     return options
 
 
-def _nothing_stated(place: Span) -> Finding:
+def _nothing_stated(place: Span, program: Program) -> Finding:
+    blocks = program.layers is not None and bool(program.layers.blocks)
+    lines = "`step`, `clip`, `forward` or `backward`" if blocks else "`step` or `clip`"
     return Finding(
         NOTHING_STATED,
         "error",
         "nothing is stated, so this verdict says nothing about anybody's code",
         place,
-        help="say what your code does with `sync`, `scale`, `step` or `clip`; `placelogic show` prints what is derived",
+        help=f"say what your code does with `sync`, `scale`, {lines}; `placelogic show` prints what is derived",
     )
 
 

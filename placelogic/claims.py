@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from placelogic.problem import Problem, SpecError, closest
 from placelogic.program.catalog import BYTES
-from placelogic.program.expr import show
+from placelogic.program.expr import Compare, Expr, Name, number, show
 from placelogic.program.program import Budget, Claim, Program
 from placelogic.report.diagnostic import Finding, SpecReport, Verdict
 
@@ -48,14 +48,13 @@ class Judge:
 
     def judge(self, report: SpecReport, program: Program) -> SpecReport:
         """The report with what its claims and budgets come to. A claim that several specs share is judged
-        in the report of the first one that it names."""
-        if report.verdict in ("error", "vacuous"):
-            return report
+        in the report of the first one that it names, whatever else comes out of that. A spec that is wrong or
+        trains nothing has costs all the same; a budget is about one that trains."""
         findings: list[Finding] = []
         for claim in program.claims:
             if self._home(claim) in (None, program.name):
                 findings += self._claim(claim)
-        for budget in program.budgets:
+        for budget in program.budgets if report.verdict not in ("error", "vacuous") else ():
             findings += self._budget(budget, program)
         if not findings:
             return report
@@ -111,12 +110,19 @@ class Judge:
             fixed = {name: int(value) for name, value in found.values.items()}
             used = sorted({one for name in named for one in costs[name].size_names})
             decision = decide(found.parts(), assumptions, used, fixed, self.limits)
+            for written, divisor in found.divisors:
+                zero = decide(found.nonzero(divisor), assumptions, used, fixed, self.limits)
+                if zero.status in ("fails", "unknown"):
+                    inside = {one.name for one in divisor.free_symbols}
+                    at_sizes = {name: size for name, size in (zero.sizes or {}).items() if name in inside}
+                    raise SpecError(_divides_by_zero(claim, written, at_sizes))
         except NotArithmetic as error:
             yield Finding("CL02", "error", f"the claim `{text}` cannot be decided: {error}", claim.span,
                           help="claim it at sizes that are fixed, or about other costs")  # fmt: skip
             return
         except SpecError as error:
-            yield from (Finding(p.code, "error", p.message, p.span, help=p.hint) for p in error.problems)
+            for p in error.problems:  # about a formula, which stands nowhere, or about what is written
+                yield Finding(p.code, "error", p.message, p.span if p.span.line else claim.span, help=p.hint)
             return
         yield from self._decided(claim, text, found, decision)
 
@@ -165,7 +171,7 @@ class Judge:
         try:
             cost = self.cost(program)
             limit = cost.sizes.read(budget.amount) * BYTES[budget.unit]
-            found = fit(cost, limit, [assumption.condition for assumption in program.assumptions])
+            found = fit(cost, limit, [one.condition for one in program.assumptions], self._bounded(cost, program))
         except SpecError as error:
             yield from (Finding(p.code, "error", p.message, p.span, help=p.hint) for p in error.problems)
             return
@@ -188,10 +194,36 @@ class Judge:
                 f"the budget of {show(budget.amount)} {budget.unit} is enough {_where(found)}",
                 budget.span,
             )
-        else:
+        elif found.never:
             names = ", ".join(found.open)
             yield Finding("BU01", "error", f"the budget is exceeded at every {names}", budget.span, label=_largest(cost),
                           help="`placelogic cost` shows every term")  # fmt: skip
+        else:
+            names = ", ".join(found.open)
+            message = f"the budget cannot be checked while {names} {_is(found.open)} open: of those tried, no sizes fit"
+            yield Finding("PL366", "error", message, budget.span,
+                          help=f"fix {names} in the spec or with --at, or assume upper bounds")  # fmt: skip
+
+    def _bounded(self, cost: Cost, program: Program) -> Callable[[Sequence[str], int], bool]:
+        """Whether the assumptions of a spec keep sizes below a bound."""
+        from placelogic.cost.claims import comparison
+        from placelogic.prove.claims import decide
+
+        def bounded(names: Sequence[str], most: int) -> bool:
+            fixed = {name: int(value) for name, value in cost.values.items()}
+            within = [((), Compare("<=", Name(name), number(most))) for name in names]
+            assumed = [comparison(one.condition, cost) for one in program.assumptions]
+            return decide(within, assumed, sorted(cost.size_names), fixed, self.limits).status == "holds"
+
+        return bounded
+
+
+def _divides_by_zero(claim: Claim, divisor: Expr, sizes: Mapping[str, int]) -> Problem:
+    at = ", ".join(f"{name} = {size}" for name, size in sizes.items())
+    found = f"is zero at {at}" if at else "may be zero"
+    hint = "rule these sizes out with `assume`, or multiply instead of dividing"
+    message = f"`{show(divisor)}` {found}, and divides in the claim `{show(claim.condition)}`"
+    return Problem("PL401", message, claim.span, hint)
 
 
 def _ways(names: str, of_repository: bool) -> str:
@@ -221,7 +253,7 @@ def _where(found) -> str:
         tried = "" if found.everywhere or found.ranges[-1][1] is not None else ", as far as was tried (2**20)"
         return f"for {', '.join(parts)}{rest}{tried}"
     options = [", ".join(f"{name} = {size}" for name, size in one.items()) for one in found.fewest]
-    return f"at {' or '.join(options)}: the fewest devices, of powers of two"
+    return f"at {' or '.join(options)}: the fewest devices of those tried"
 
 
 def _largest(cost: Cost) -> str | None:

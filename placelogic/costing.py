@@ -33,7 +33,7 @@ def cost(
     at: Mapping[str, int] | None = None,
     unit: Literal["layer", "group"] = "layer",
     ahead: int = 0,
-    inter: Sequence[str] = (),
+    inter: str | Sequence[str] = (),
 ) -> Cost:
     """Memory and traffic of a spec, as sympy expressions in its sizes.
 
@@ -41,14 +41,20 @@ def cost(
     sizes. `unit`: what is gathered at once, a layer of all weights or of one group; `ahead`: how many units
     are gathered before they are needed; `inter`: the axes that cross nodes.
 
-    Raises SpecError for what is wrong with the spec, and OSError never: a file that cannot be read is PL001.
+    Raises SpecError for what is wrong with the spec, and OSError never: a file that cannot be read is PL001. ValueError
+    is raised for options that make no sense.
     """
     from placelogic.cost import Options
     from placelogic.syntax.read import read_source
 
     path = TEXT if isinstance(source, str) and is_text(source) else os.fspath(source)
     text = str(source) if path == TEXT else read_source(path)
-    return _only(cost_text(text, path, spec, dict(at or {}), Options(unit, ahead, tuple(inter))), path)
+    return _only(
+        cost_text(
+            text, path, spec, dict(at or {}), Options(unit, ahead, (inter,) if isinstance(inter, str) else tuple(inter))
+        ),
+        path,
+    )
 
 
 def cost_text(text: str, path: str, name: str | None, at: Mapping[str, int], options: Options) -> Costed:

@@ -15,7 +15,25 @@ def settle(report: SpecReport, expectations: Iterable[Expectation]) -> SpecRepor
     if not expectations:
         return report
     unmet = tuple(_unmet(report, wanted) for wanted in expectations if not met(report, wanted))
+    unmet += _beside(report, expectations) if not unmet else ()
     return replace(report, expected=not unmet, findings=(*report.findings, *unmet))
+
+
+def _beside(report: SpecReport, expectations: tuple[Expectation, ...]) -> tuple[Finding, ...]:
+    """What came out that is another question than the one whose answer is expected: who waits for a fault of the
+    training has not waited for a false claim, or for a budget that is exceeded."""
+    if any(wanted.code is None and wanted.verdict in ("refuted", "undecided") for wanted in expectations):
+        return ()
+    named = {wanted.code for wanted in expectations}
+    found = dict.fromkeys(finding.code for finding in report.findings if finding.severity == "error")
+    codes = ", ".join(code for code in found if code in _OF_COSTS and code not in named)
+    if not codes:
+        return ()
+    message = f"{codes} came out too, which no `expect` line of this spec names"
+    return (Finding(UNMET, "error", message, expectations[0].span, help="mend it, or expect it by its code"),)
+
+
+_OF_COSTS = frozenset({"BU01", "CL01", "CL02"})
 
 
 def met(report: SpecReport, wanted: Expectation) -> bool:

@@ -12,6 +12,7 @@ from placelogic.commands.importer_options import request, set_option, tokens_opt
 from placelogic.commands.options import (
     STDIN,
     STDIN_ARGUMENT,
+    Amount,
     at_option,
     files_argument,
     format_option,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 @at_option
 @click.option("--require-stated", is_flag=True, help="Fail a proved spec that states no operation of its own.")
 @click.option("--rlimit", type=click.IntRange(min=1), metavar="N", help="Solver steps for one query.")
-@click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="Wall clock of a query.")
+@click.option("--timeout", type=Amount(0, min_open=True), metavar="SECONDS", help="Wall clock of a query.")
 @click.option("--recheck", is_flag=True, help="Let cvc5 decide every question again; it must agree with z3.")
 @click.option("--emit-smt2", metavar="DIR", help="Write every question into DIR, to be decided without placelogic.")
 @click.option("--from", "framework", metavar="FRAMEWORK", help="FILE is a configuration of this framework.")

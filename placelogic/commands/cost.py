@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import click
 
-from placelogic.commands.options import STDIN, STDIN_ARGUMENT, at_option, print_problems, stdin_bytes
+from placelogic.commands.options import STDIN, STDIN_ARGUMENT, Amount, at_option, print_problems, stdin_bytes
 
 FORMS = ("text", "latex", "markdown", "json", "python", "csv")
 
@@ -34,19 +34,17 @@ FORMS = ("text", "latex", "markdown", "json", "python", "csv")
 @click.option("--inter", metavar="AXIS,...", default="", help="Axes that cross nodes: traffic is split by it.")
 @click.option(
     "--bandwidth",
-    type=click.FloatRange(0, min_open=True),
+    type=Amount(0, min_open=True),
     metavar="GB/S",
     help="Of one device: adds an estimate of the time to send.",
 )
 @click.option(
     "--inter-bandwidth",
-    type=click.FloatRange(0, min_open=True),
+    type=Amount(0, min_open=True),
     metavar="GB/S",
     help="The same between nodes (see --inter).",
 )
-@click.option(
-    "--latency", type=click.FloatRange(0), default=0.0, metavar="US", help="Microseconds for each round of a ring."
-)
+@click.option("--latency", type=Amount(0), default=0.0, metavar="US", help="Microseconds for each round of a ring.")
 def cost(
     file: str,
     name: str | None,

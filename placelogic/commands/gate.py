@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from placelogic.commands.options import (
+    Amount,
     complete_file,
     format_option,
     jobs_option,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 @click.option("--fail-on", multiple=True, metavar="CODE", help="Let these warnings or notes fail; `warnings`: all.")
 @click.option("--require-stated", is_flag=True, help="Fail a proved spec that states no operation of its own.")
 @click.option("--rlimit", type=click.IntRange(min=1), metavar="N", help="Solver steps for one query.")
-@click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="Wall clock of a query.")
+@click.option("--timeout", type=Amount(0, min_open=True), metavar="SECONDS", help="Wall clock of a query.")
 @click.option("--recheck", is_flag=True, help="Let cvc5 decide every question again; it must agree with z3.")
 @click.option("--baseline", metavar="FILE", help="Findings that are accepted, each with a reason.")
 @click.option("--write-baseline", is_flag=True, help="Accept what fails now: write it into the baseline.")

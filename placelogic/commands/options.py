@@ -32,6 +32,16 @@ class Sizes(click.ParamType):
             self.fail(str(error), param, ctx)
 
 
+class Amount(click.FloatRange):
+    """A number in a range that is one: not `nan`, and not endless."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        found = super().convert(value, param, ctx)
+        if not abs(found) < float("inf"):
+            self.fail(f"{value} is no number that can be computed with", param, ctx)
+        return found
+
+
 def complete_file(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[Any]:
     """The shell completes file names. Not by a type for paths, which would look at them before we do."""
     from click.shell_completion import CompletionItem

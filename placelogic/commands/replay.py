@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from placelogic.commands.options import STDIN, STDIN_ARGUMENT, Sizes, print_problems, stdin_bytes
+from placelogic.commands.options import STDIN, STDIN_ARGUMENT, Amount, Sizes, print_problems, stdin_bytes
 
 
 @click.command(short_help="Run a spec in PyTorch beside one device, and compare.")
@@ -28,7 +28,7 @@ from placelogic.commands.options import STDIN, STDIN_ARGUMENT, Sizes, print_prob
 @click.option("--dtype", type=click.Choice(["float64", "float32"]), default="float64", help="Of all numbers.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Of weights and samples.")
 @click.option("--counterexample", "counterexamples", is_flag=True, help="Replay refuted specs only.")
-@click.option("--timeout", "limit", type=click.FloatRange(1), default=120.0, metavar="SECONDS", help="For one replay.")
+@click.option("--timeout", "limit", type=Amount(1), default=120.0, metavar="SECONDS", help="For one replay.")
 @click.option("--script", metavar="OUT.py", help="Write the counterexample as a program that needs PyTorch alone.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Form of the report.")
 def replay(file: str, name: str | None, form: str, script: str | None, **wishes: Any) -> int:

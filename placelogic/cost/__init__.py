@@ -20,8 +20,8 @@ widths.py (bytes per element), memory.py, traffic.py, schedule.py (in-flight mic
 layers.py (saved activations and the traffic of layer operations, where a spec has them); tables.py and the
 forms of output; claims.py and budget.py, for `check`.
 
-Codes: PL360 an optimizer whose state has unknown shapes, PL361 ends of different axes, PL367 one size fixed
-differently, PL363 an unknown cost. Raised with a claim or budget as a whole (placelogic/claims.py): PL364 no
+Codes: PL360 an optimizer whose state has unknown shapes, PL361 ends of different axes, PL368 groups of
+`reshard_after_forward` that do not come out even, PL367 one size fixed differently, PL363 an unknown cost. Raised with a claim or budget as a whole (placelogic/claims.py): PL364 no
 cost, PL365 a spec with errors, PL366 open sizes.
 """
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
@@ -17,6 +18,8 @@ EVERY = 4096
 """Sizes of a single open axis up to here are all tried, beyond it powers of two only."""
 MOST = 2**20
 """The largest size, and the largest number of devices, that is tried."""
+POINTS = 50_000
+"""Of several open axes, how many combinations of sizes are tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +27,8 @@ class Fit:
     """`peak`: where all sizes are fixed. `open`: sizes left open that the peak depends on, axes only.
     `unknown`: other open sizes, without which there is nothing to compare. `ranges`: of the one open
     axis, where it fits; the last one open-ended (None), which holds for all larger sizes where `everywhere`,
-    and else for those that were tried. `fewest`: of several axes, sizes with the fewest devices."""
+    and else for those that were tried. `fewest`: of several axes, sizes with the fewest devices of those that were
+    tried. `never`: no allowed size is enough, also of those that were not tried."""
 
     peak: Fraction | None = None
     open: tuple[str, ...] = ()
@@ -32,10 +36,14 @@ class Fit:
     ranges: tuple[tuple[int, int | None], ...] = ()
     everywhere: bool = False
     fewest: tuple[dict[str, int], ...] = ()
+    never: bool = False
 
 
-def fit(cost: Cost, limit: sympy.Expr, assumptions: Sequence[Compare]) -> Fit:
-    """The peak, shards rounded up, against `limit` in bytes."""
+def fit(
+    cost: Cost, limit: sympy.Expr, assumptions: Sequence[Compare], bounded: Callable[[Sequence[str], int], bool]
+) -> Fit:
+    """The peak, shards rounded up, against `limit` in bytes. `bounded`: whether the assumptions allow these sizes no
+    more than so many devices each."""
     peak = cost.memory.peak_padded
     gap = at(limit - peak, dict(cost.values))
     free = sorted(one.name for one in gap.free_symbols)
@@ -56,10 +64,50 @@ def fit(cost: Cost, limit: sympy.Expr, assumptions: Sequence[Compare]) -> Fit:
             return bool(guess > 0)
         return bool(at(gap, dict(zip(free, point, strict=True))) >= 0)
 
+    left = at(peak, dict(cost.values))
+    ruled_out = bool(least(left) > at(limit, dict(cost.values)))
     if len(free) == 1:
-        everywhere = not allowed and falls(at(peak, dict(cost.values)), sympy.Symbol(free[0]))
-        return Fit(open=tuple(free), ranges=tuple(_ranges(fits)), everywhere=everywhere)
-    return Fit(open=tuple(free), fewest=tuple(_fewest(free, fits)))
+        ranges = tuple(_ranges(fits))
+        everywhere = not allowed and falls(left, sympy.Symbol(free[0]))
+        never = not ranges and (ruled_out or bounded(free, EVERY))
+        return Fit(open=tuple(free), ranges=ranges, everywhere=everywhere, never=never)
+    fewest = tuple(_fewest(free, fits)) or tuple(_small(free, fits))
+    never = not fewest and (ruled_out or bounded(free, _each(free)))
+    return Fit(open=tuple(free), fewest=fewest, never=never)
+
+
+def least(expr: sympy.Expr) -> sympy.Expr:
+    """What the expression is at least, whatever its sizes, all of them 1 or more; minus infinity where that is not
+    plain."""
+    if expr.is_number:
+        return expr
+    if expr.is_Symbol:
+        return sympy.Integer(1)
+    if isinstance(expr, sympy.Piecewise):
+        return sympy.Min(*(least(value) for value, _ in expr.args))
+    if expr.is_Pow and expr.exp.is_Integer:
+        below = least(expr.base)
+        if below < 0:
+            return -sympy.oo
+        return sympy.Integer(0) if expr.exp < 0 else below**expr.exp
+    parts = [least(part) for part in expr.args]
+    if isinstance(expr, sympy.Add | sympy.Max | sympy.Min | sympy.ceiling | sympy.floor):
+        return -sympy.oo if isinstance(expr, sympy.Add) and -sympy.oo in parts else expr.func(*parts)
+    if expr.is_Mul and all(part >= 0 for part in parts):
+        return sympy.Mul(*parts)
+    return -sympy.oo
+
+
+def _each(free: Sequence[str]) -> int:
+    """Up to which size of each axis all are tried, of several."""
+    return int(POINTS ** (1 / len(free)))
+
+
+def _small(free: Sequence[str], fits) -> Iterator[dict[str, int]]:
+    """All sizes up to a small one, by the number of devices: for assumptions that powers of two do not meet."""
+    points = [point for point in product(range(1, _each(free) + 1), repeat=len(free)) if fits(*point)]
+    fewest = min(map(math.prod, points), default=0)
+    yield from [dict(zip(free, point, strict=True)) for point in points if math.prod(point) == fewest][:3]
 
 
 def falls(expr: sympy.Expr, size: sympy.Symbol) -> bool:

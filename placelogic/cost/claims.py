@@ -13,7 +13,7 @@ from placelogic.cost.plain import cases, condition, plain
 from placelogic.cost.symbols import exact
 from placelogic.cost.totals import Cost
 from placelogic.problem import Problem, SpecError, closest
-from placelogic.program.expr import Binary, Call, Compare, Expr, Name, Neg, Num, show
+from placelogic.program.expr import Binary, Call, Compare, Expr, Name, Neg, Num, number, show
 from placelogic.source import Span
 
 FUNCTIONS = ("states", "memory", "unit", "peak", "host", "traffic")
@@ -23,13 +23,15 @@ dividing evenly."""
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """Both sides over common sizes, `names`. `values`: those that a spec fixes."""
+    """Both sides over common sizes, `names`. `values`: those that a spec fixes. `divisors`: what the claim divides
+    by, as it is written; a quotient may have cancelled it."""
 
     op: str
     left: sympy.Expr
     right: sympy.Expr
     values: Mapping[str, Fraction]
     names: tuple[str, ...]
+    divisors: tuple[tuple[Expr, sympy.Expr], ...] = ()
 
     def parts(self) -> Iterator[tuple[tuple[Compare, ...], Compare]]:
         """The claim, told apart by cases. Raises NotArithmetic."""
@@ -37,6 +39,11 @@ class Sides:
             for there, right in cases(self.right):
                 conditions = tuple(condition(one) for one in (*here, *there) if one is not sympy.true)
                 yield conditions, condition(_relation(self.op, left, right))
+
+    def nonzero(self, divisor: sympy.Expr) -> Iterator[tuple[tuple[Compare, ...], Compare]]:
+        """That a divisor is not zero, told apart by cases. Raises NotArithmetic."""
+        for here, value in cases(divisor):
+            yield tuple(condition(one) for one in here if one is not sympy.true), Compare("!=", plain(value), number(0))
 
     def numbers(self, sizes: Mapping[str, int]) -> tuple[Fraction, Fraction]:
         """Both sides at these sizes."""
@@ -78,6 +85,7 @@ def sides(claim: Compare, costs: Mapping[str, Cost], span: Span) -> Sides:
         meanings |= cost.sizes.meanings
 
     used: set[str] = set()
+    divisors: list[tuple[Expr, sympy.Expr]] = []
 
     def read(expr: Expr) -> sympy.Expr:
         found = meaning(expr)
@@ -101,6 +109,8 @@ def sides(claim: Compare, costs: Mapping[str, Cost], span: Span) -> Sides:
                     raise SpecError(
                         Problem("PL401", f"`{show(right)}` is zero, and divides", span, "change the divisor")
                     )
+                if op == "/" and not b.is_Number:
+                    divisors.append((right, b))
                 return {"+": a.__add__, "-": a.__sub__, "*": a.__mul__, "/": a.__truediv__, "%": a.__mod__}[op](b)
             case Call(function, argument):
                 return _amount(function, costs[argument], span)
@@ -108,7 +118,7 @@ def sides(claim: Compare, costs: Mapping[str, Cost], span: Span) -> Sides:
                 assert_never(expr)
 
     left, right = read(claim.left), read(claim.right)
-    return Sides(claim.op, left, right, values, tuple(sorted(used)))
+    return Sides(claim.op, left, right, values, tuple(sorted(used)), tuple(divisors))
 
 
 def comparison(assumed: Compare, cost: Cost) -> Compare:

@@ -31,6 +31,12 @@ class Options:
     inter_bandwidth: Fraction | None = None
     latency: Fraction = Fraction(0)
 
+    def __post_init__(self) -> None:
+        if self.unit not in ("layer", "group"):
+            raise ValueError(f"unit is `layer` or `group`, not {self.unit!r}")
+        if self.ahead < 0:
+            raise ValueError(f"ahead is a number of units, not {self.ahead}")
+
 
 @dataclass(frozen=True, slots=True)
 class Place:

@@ -11,6 +11,7 @@ from placelogic.cost.places import lives_on
 from placelogic.cost.shards import cut_axes, divided, even, members, padded, size_of
 from placelogic.cost.symbols import Sizes
 from placelogic.cost.widths import moments_of, width, widths_of
+from placelogic.problem import Problem, SpecError
 from placelogic.program.expr import Name, show
 from placelogic.program.program import (
     Accumulate,
@@ -89,9 +90,9 @@ def _using(weights: Weights, sizes: Sizes, place: Place, options: Options) -> It
     compute = width(widths.compute)
     gathered = any(cut.letter == "S*" for cut in params.cuts)
     made = gathered or params.materialized is not None or params.host is not None or widths.compute != widths.params
-    if made and gathered and (keeps(weights) or resharded(weights, sizes) is not None):
+    if made and gathered and (keeps(weights) or resharded(weights, sizes, place) is not None):
         # Until their backward pass all units stay whole, or cut over a group of its own size.
-        group = resharded(weights, sizes)
+        group = resharded(weights, sizes, place)
         share = sympy.Integer(1) if group is None else 1 / group
         kept = Layout(tuple(cut for cut in params.cuts if cut.letter == "S"))
         whole, rounded = (f(weights, kept, sizes, place) * share * compute for f in (even, padded))
@@ -129,9 +130,19 @@ def keeps(weights: Weights) -> bool:
     return weights.params.reshard is not None and weights.params.reshard == Name("false")
 
 
-def resharded(weights: Weights, sizes: Sizes) -> sympy.Expr | None:
-    """How many devices share the params between forward and backward, where that is a number of its own."""
+def resharded(weights: Weights, sizes: Sizes, place: Place) -> sympy.Expr | None:
+    """How many devices share the params between forward and backward, where these are not all that share them anyhow.
+    Raises SpecError (PL368): groups of that many do not come out even."""
     reshard = weights.params.reshard
     if reshard is None or reshard in (Name("true"), Name("false")):
         return None
-    return sizes.read(reshard)
+    group = sizes.read(reshard)
+    all_ = sizes.known(members(weights, cut_axes(weights.params, "S*"), sizes, place))
+    size = sizes.known(group)
+    if all_ is None or size is None:
+        return group
+    if all_ % size:
+        message = f"the params of `{weights.name}` are cut over {all_} devices, which are no groups of {size}"
+        span = next(cut.origin.span for cut in weights.params.cuts if cut.letter == "S*")
+        raise SpecError(Problem("PL368", message, span, "let `reshard_after_forward` be a divisor, true or false"))
+    return None if all_ == size else group

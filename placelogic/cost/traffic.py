@@ -71,7 +71,7 @@ class _Walk:
                 )
             if gathers:
                 dtype = self.widths.gather or self.widths.compute
-                group = resharded(self.weights, self.sizes) if round_ == "backward" else None
+                group = resharded(self.weights, self.sizes, self.place) if round_ == "backward" else None
                 self.add("all-gather", f"params for {round_}", gathers, whole, dtype, passes, _origin(params), group)
 
     # --- the step ---

@@ -14,6 +14,7 @@ from placelogic.program import block as bl
 from placelogic.program import expr as ex
 from placelogic.program.block import Block, Layers
 from placelogic.program.expr import Binary, Expr, number
+from placelogic.syntax import ast
 
 POINTS = 24
 """How many values of the open sizes are tried when two sizes are compared."""
@@ -144,12 +145,42 @@ def _value(expr: Expr, point: Mapping[str, Fraction]) -> Fraction | None:
 
 def used_weights(statements: Sequence[object]) -> Iterator[str]:
     """Names of weights that operations of blocks use."""
-    from placelogic.syntax import ast
+    for _, operation in _operations(statements):
+        name = getattr(operation.operator, "weights", None)
+        if name is not None:
+            yield name
 
+
+def dims_in_use(statements: Sequence[object]) -> dict[str, set[str]]:
+    """Weights -> the dimensions that operations of blocks give their matrices and vectors."""
+    found: dict[str, set[str]] = {}
+    experts: dict[str, set[str]] = {}
+    for block, operation in _operations(statements):
+        operator = operation.operator
+        match operator:
+            case ast.LinearOp():
+                dims: tuple[str, ...] = (*operator.contracted, *operator.produced)
+                if operator.grouped:
+                    dims = (*dims, *experts.get(block, ()))
+            case ast.RouterOp():
+                dims = (*operator.contracted, operator.experts)
+                experts.setdefault(block, set()).add(operator.experts)
+            case ast.EmbeddingOp():
+                dims = (operator.vocabulary, *operator.produced)
+            case ast.BiasOp() | ast.NormOp():
+                dims = operator.over
+            case _:
+                continue
+        if operator.weights is not None:
+            found.setdefault(operator.weights, set()).update(dims)
+    return found
+
+
+def _operations(statements: Sequence[object]) -> Iterator[tuple[str, ast.OperationLine]]:
+    """Every line of every block, with the name of the block."""
     for node in statements:
         if isinstance(node, ast.BlockStmt):
             for line in node.lines:
                 for one in line.lines if isinstance(line, ast.CheckpointLine) else (line,):
-                    name = getattr(one.operator, "weights", None) if isinstance(one, ast.OperationLine) else None
-                    if name is not None:
-                        yield name
+                    if isinstance(one, ast.OperationLine):
+                        yield node.name, one

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from placelogic.elaborate.boundaries import find_block, read_exchanges, read_overrides
-from placelogic.elaborate.log import Item, Log
 from placelogic.elaborate.drawn import read_counted, read_drawn
-from placelogic.elaborate.shapes import BlockReader, dims_of
+from placelogic.elaborate.log import Item, Log
+from placelogic.elaborate.shapes import BlockReader, used_dims
 from placelogic.elaborate.sizes import Sizes
 from placelogic.elaborate.targets import Groups, select
 from placelogic.problem import closest
@@ -84,8 +84,7 @@ def _dims(items: Sequence[Item], sizes: Sizes, log: Log) -> dict[str, Expr]:
 
 def _check_used(items: Sequence[Item], blocks: tuple[Block, ...], log: Log) -> None:
     """A size for a dimension that no tensor has is most likely meant for another: logged in the file itself."""
-    used = {dim for block in blocks for dims in block.tensors.values() for dim in dims}
-    used |= {dim for block in blocks for op in block.operations for dim in dims_of(op)}
+    used = used_dims(blocks)
     for item in select(items, ast.DimsStmt):
         assert isinstance(item.statement, ast.DimsStmt)
         for dim in item.statement.sizes:
@@ -110,6 +109,8 @@ def _block(
     reader = BlockReader(item, dims, sizes, groups, log)
     if reader.known(inputs[0].dims, inputs[0].span):
         reader.define(inputs[0].name, inputs[0].dims, inputs[0].span)
+    else:
+        reader.failed.add(inputs[0].name)
     regions: list[Region] = []
     for line in rest:
         if isinstance(line, ast.CheckpointLine):

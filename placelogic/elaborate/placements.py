@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from placelogic.elaborate.count import dims_in_use
 from placelogic.elaborate.log import Item, Log
 from placelogic.elaborate.sizes import Sizes
 from placelogic.elaborate.targets import NAME, Group, Groups, agree, select, strongest
@@ -51,6 +52,7 @@ class _Say:
 def read_places(items: Sequence[Item], sizes: Sizes, groups: Groups, log: Log) -> tuple[Placed, ...]:
     """Every entry of every `place` statement, checked for words that do not exist."""
     result = []
+    in_use = dims_in_use([item.statement for item in items])
     for item in select(items, ast.PlaceStmt):
         node = item.statement
         assert isinstance(node, ast.PlaceStmt)
@@ -61,7 +63,7 @@ def read_places(items: Sequence[Item], sizes: Sizes, groups: Groups, log: Log) -
         for atom in sorted({atom for atom in flat if flat.count(atom) > 1}):
             log.at(item, "PL314", f"axis `{atom}` is named twice here", node.span, "name every axis once")
         for entry in node.entries:
-            _check_dim(item, node, entry, groups, log)
+            _check_dim(item, node, entry, groups, in_use, log)
             result.append(Placed(item, node, entry, products))
     return tuple(result)
 
@@ -70,7 +72,10 @@ def _says_more(mode: ast.Mode) -> bool:
     return mode.letter != "R" or mode.host
 
 
-def _check_dim(item: Item, node: ast.PlaceStmt, entry: ast.PlaceEntry, groups: Groups, log: Log) -> None:
+def _check_dim(
+    item: Item, node: ast.PlaceStmt, entry: ast.PlaceEntry, groups: Groups, in_use: Mapping[str, set[str]], log: Log
+) -> None:
+    """`in_use`: the dimensions that operations give weights, which need not declare them."""
     dim = entry.mode.dim
     if dim is None:
         return
@@ -81,13 +86,14 @@ def _check_dim(item: Item, node: ast.PlaceStmt, entry: ast.PlaceEntry, groups: G
         return
     if dim in STATE_DIMS:
         return
-    declared = sorted({name for group in groups.members for name in group.dims})
+    dims = {group.name: {*group.dims, *in_use.get(group.name, ())} for group in groups.members}
+    declared = sorted({name for names in dims.values() for name in names})
     if dim not in declared:
         known = [*STATE_DIMS, *declared]
         log.at(item, "PL218", f"no weights declare a dimension `{dim}`", entry.span,
-               closest(dim, known) or f"known: {', '.join(known)}; `dims` declares more")  # fmt: skip
+               closest(dim, known) or f"known: {', '.join(known)}; `weights NAME {{ dims {dim} }}` declares it")  # fmt: skip
         return
-    without = [g.name for g in groups.members if groups.level(node.target, item, g) and dim not in g.dims]
+    without = [g.name for g in groups.members if groups.level(node.target, item, g) and dim not in dims[g.name]]
     if without:
         log.at(item, "PL316", f"`{without[0]}` has no dimension `{dim}`", entry.span,
                f"name the weights that have it, or declare `dims {dim}` in `{without[0]}`")  # fmt: skip

@@ -22,7 +22,8 @@ MATRIX_KINDS = ("matrix", "embedding")
 
 @dataclass(slots=True)
 class BlockReader:
-    """Reads the operations of one block. `tensors`: the dimensions of what was made so far."""
+    """Reads the operations of one block. `tensors`: the dimensions of what was made so far; `failed`: what lines with
+    problems make, which are told once."""
 
     item: Item
     dims: Mapping[str, Expr]
@@ -33,22 +34,26 @@ class BlockReader:
     operations: list[bl.Operation] = field(default_factory=list)
     used: set[str] = field(default_factory=set)
     routers: set[str] = field(default_factory=set)
+    failed: set[str] = field(default_factory=set)
 
     def problem(self, code: str, message: str, span: Span, hint: str | None) -> None:
         self.log.at(self.item, code, message, span, hint)
 
     def read(self, line: ast.OperationLine) -> None:
-        """One operation; where its shapes do not fit, that is logged, and its output has a likely shape."""
+        """One operation; where its shapes do not fit, that is logged."""
         node = line.operator
         for name in _inputs(node):
             self.used.add(name)
         if unknown := [name for name in _inputs(node) if name not in self.tensors]:
             for name in unknown:
-                self.problem("PL223", f"there is no tensor `{name}` before this line", node.span,
-                             closest(name, self.tensors) or f"so far: {', '.join(self.tensors)}")  # fmt: skip
+                if name not in self.failed:
+                    self.problem("PL223", f"there is no tensor `{name}` before this line", node.span,
+                                 closest(name, self.tensors) or f"so far: {', '.join(self.tensors)}")  # fmt: skip
+            self.failed.add(line.output)
             return
         made = self._operation(line.output, node)
         if made is None:
+            self.failed.add(line.output)
             return
         operation, dims = made
         self._unique(line.output, dims, line.span)
@@ -229,6 +234,12 @@ class BlockReader:
         if twice is not None:
             self.problem("PL370", f"`{name}` would have the dimension `{twice}` twice", span,
                          "declare a second dimension of the same size")  # fmt: skip
+
+
+def used_dims(blocks: Sequence[bl.Block]) -> set[str]:
+    """Those that a tensor or an operation has."""
+    used = {dim for block in blocks for dims in block.tensors.values() for dim in dims}
+    return used | {dim for block in blocks for op in block.operations for dim in dims_of(op)}
 
 
 def dims_of(op: bl.Operation) -> Dims:

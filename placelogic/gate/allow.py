@@ -18,6 +18,7 @@ from placelogic.source import Span
 _COMMENT = re.compile(r'^((?:[^"#]|"[^"]*")*)#')
 _DIRECTIVE = re.compile(r"#\s*placelogic:\s*(?:(allow)\b|([a-z-]+)[\s:]+(?=[A-Z]{2}\d))(.*)$")
 _BODY = re.compile(r'^\s*([A-Za-z]{2}\d+(?:(?:\s*,\s*|\s+)[A-Za-z]{2}\d+)*)\s*(?:reason\s*=\s*("[^"]*"|\S*)\s*)?$')
+UNDECIDED_CLAIM = "CL02"
 _INPUT_ERROR = re.compile(r"PL\d\d\d")
 _FORM = 'write it as `# placelogic: allow GI03 reason="..."`'
 
@@ -93,10 +94,12 @@ def known_codes() -> frozenset[str]:
 def acceptable(code: str) -> bool:
     """Whether a person may let it pass: what is known to be wrong, or costly. Not what nobody knows, what
     cannot be read, or what the person has asked for."""
-    return code[:2] not in ("PL", "UN", "VA", "EX")
+    return code != UNDECIDED_CLAIM and code[:2] not in ("PL", "UN", "VA", "EX")
 
 
 def _why_not(code: str) -> str:
+    if code == UNDECIDED_CLAIM:
+        return "nobody knows whether the claim is true"
     match code[:2]:
         case "UN":
             return "nobody knows whether the spec is right"

@@ -34,7 +34,7 @@ MAX_ENTRIES = 20_000
 
 _FORM = 1
 _DECIDED = ("proved", "refuted", "vacuous")
-_DOUBTFUL = ("PL", "UN")
+_DOUBTFUL = ("PL", "UN", "CL02")
 
 
 def folder_of_user() -> Path:
@@ -70,7 +70,7 @@ class Cache:
     options: str
     hits: int = 0
     kept: int = 0
-    _digests: dict[str, str | None] = field(default_factory=dict)
+    _contents: dict[str, bytes | None] = field(default_factory=dict)
 
     @classmethod
     def open(cls, folder: Path | None, options: str, recheck: bool) -> Cache:
@@ -85,7 +85,8 @@ class Cache:
             return None
         try:
             entry = json.loads((self.folder / self._key(found)).read_text(encoding="utf-8"))
-            if any(self._digest(path) != digest for path, digest in entry["imports"].items()):
+            now = imported(found.data, folder_of(found.path), self._content)  # a link may lead elsewhere by now
+            if {path: _sha(content) for path, content in now.items()} != entry["imports"]:
                 return None
             text = normalised(decode(found.data, found.path))
             report = file_report(entry["file"], text, {}, entry["library"])
@@ -137,10 +138,11 @@ class Cache:
         known = (self.options, found.path, folder, str(found.in_folder), hashlib.sha256(found.data).hexdigest())
         return hashlib.sha256("\0".join(known).encode("utf-8", "surrogateescape")).hexdigest()[:40]
 
-    def _digest(self, path: str) -> str | None:
-        if path not in self._digests:
-            self._digests[path] = _sha(content_of(path))
-        return self._digests[path]
+    def _content(self, path: str) -> bytes | None:
+        """Read once in a run: many specs import the same files."""
+        if path not in self._contents:
+            self._contents[path] = content_of(path)
+        return self._contents[path]
 
     def _write(self, name: str, data: bytes) -> None:
         """Whole or not at all, whoever else writes it. Raises OSError."""
@@ -159,7 +161,7 @@ class Cache:
 def decided(report: FileReport) -> bool:
     """Whether every verdict of the file is final: not one that more time, or another file, could change."""
     return all(
-        spec.verdict in _DECIDED and not any(finding.code[:2] in _DOUBTFUL for finding in spec.findings)
+        spec.verdict in _DECIDED and not any(finding.code.startswith(_DOUBTFUL) for finding in spec.findings)
         for spec in report.specs
     )
 

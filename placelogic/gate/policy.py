@@ -128,8 +128,18 @@ def _settled(spec: SpecReport) -> SpecReport:
     if any(one.accepted is None for one in causes) or not all(acceptable(one.code) for one in failing):
         return spec
     first = causes[0].accepted
+    following = [one for one in failing if one.accepted is None]
+    if not all(_follows(one, causes) for one in following):
+        return spec
     findings = tuple(
         replace(one, accepted=first) if one.severity == "error" and one.accepted is None else one
         for one in spec.findings
     )
     return replace(spec, findings=findings, accepted=True)
+
+
+def _follows(one: Finding, causes: Sequence[Finding]) -> bool:
+    """Whether it can follow from these causes: from one without axes, or along axes that they have. What shows along
+    another axis has another cause, which the report told no further because these come first."""
+    known = {axis for cause in causes for axis in cause.axes}
+    return known.issuperset(one.axes) or any(not cause.axes for cause in causes)

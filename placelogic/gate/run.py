@@ -92,6 +92,7 @@ def _settings(loaded: Loaded) -> Settings:
         recheck=config.recheck,
         minimum=dict(config.minimum_sizes),
         budget=None if config.budget is None else (config.budget, loaded.place("budget")),
+        every_fault=True,  # one that is accepted must not hide another
     )
 
 

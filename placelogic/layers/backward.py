@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from placelogic.layers.operations import is_name_only
 from placelogic.layers.places import experts_dim
 from placelogic.layers.scale import scale_of
 from placelogic.layers.values import Key, Part, Shape, Value, each, merged, product, share, through, tie
@@ -52,6 +53,8 @@ def backward(
             back = replace(through(arrived, name), shape=ins[0].shape)
             gradient = _of_weights(arrived, None, shape, own, name)
             return Back((back,), None if op.weights is None else gradient, own)
+        case bl.Elementwise() if is_name_only(op):
+            return Back((replace(arrived, shape=ins[0].shape),))
         case bl.Elementwise() | bl.CrossEntropy():
             return Back((replace(through(arrived, name), shape=ins[0].shape),))
         case bl.Add():

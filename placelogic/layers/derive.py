@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import combinations_with_replacement
 
 from placelogic.layers.cases import Case, cases
 from placelogic.layers.deal import dealt
@@ -117,23 +118,32 @@ def _check_order(program: Program) -> None:
     order = program.mesh.axes.index
     for weights in program.weights:
         cuts = [cut for cut in weights.params.cuts if cut.letter == "S" and cut.dim not in ("layer", "param", "flat")]
-        axes = [axis for cut in cuts for axis in cut.axes]
-        if axes != sorted(axes, key=order):
+        # Each with itself, for products of axes, and with those after it that may cut the same dimension.
+        for first, second in combinations_with_replacement(cuts, 2):
+            axes = first.axes if first is second else (*first.axes, *second.axes)
+            if list(axes) == sorted(axes, key=order) or _apart(first.dim, second.dim):
+                continue
             raise SpecError(
                 Problem(
                     "PL386",
                     f"`{weights.name}` is cut over {', '.join(axes)}, in another order than the mesh has them",
-                    cuts[0].origin.span,
-                    "with blocks, list axes in the order of the mesh",
+                    first.origin.span,
+                    "with blocks, place the axes that cut one dimension in the order of the mesh",
                 )
             )
+
+
+def _apart(one: str | None, other: str | None) -> bool:
+    """Whether two cuts are surely of different dimensions, whatever `in` and `out` are."""
+    sides = {"in", "out"}
+    return one != other and None not in (one, other) and (one in sides) == (other in sides)
 
 
 # --- activations ------------------------------------------------------------------------------
 
 
 def _placed(program: Program, layers: Layers, weights: Weights, found: Nominal) -> Weights:
-    """The weights with their activations placed as derived. Raises PL383 where they are stated otherwise,
+    """The weights with their activations placed as derived. Raises PL383 where the spec itself states them otherwise,
     PL385 where the operations of one group see different things."""
     mine = [g for g in found.walk.gradients if weights_of(_op(layers, g)) == weights.name]
     if not mine:
@@ -146,8 +156,14 @@ def _placed(program: Program, layers: Layers, weights: Weights, found: Nominal) 
         seen = {(g.block, g.index): _share(g, axis) for g in mine}
         stated = weights.activations.cut(axis)
         if stated is not None and stated.letter == "S":
-            for gradient in mine:
-                _check_stated(layers, weights, stated, gradient, axis, found)
+            try:
+                for gradient in mine:
+                    _check_stated(layers, weights, stated, gradient, axis, found)
+            except SpecError:
+                if stated.origin.library is None or stated.axes != (axis,):
+                    raise
+                cuts.remove(stated)  # what a strategy says of all weights of a kind does not hold for these
+                stated = None
         first = mine[0]
         other = next((g for g in mine if seen[g.block, g.index] != seen[first.block, first.index]), None)
         if other is not None and not weights.frozen:
@@ -155,7 +171,7 @@ def _placed(program: Program, layers: Layers, weights: Weights, found: Nominal) 
         if seen[first.block, first.index] and stated is None:
             dim = _dim(layers, first, axis, found)
             cuts.append(Cut((axis,), "S", dim, Origin(_op(layers, first).origin.span, stated=False)))
-    if len(cuts) == len(weights.activations.cuts):
+    if tuple(cuts) == weights.activations.cuts:
         return weights
     return replace(weights, activations=replace(weights.activations, cuts=tuple(cuts)))
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from placelogic.compat import assert_never
+from placelogic.layers.operations import is_name_only
 from placelogic.layers.places import experts_dim
 from placelogic.layers.scale import scale_of
 from placelogic.layers.values import (
@@ -69,6 +70,8 @@ def forward(
         case bl.Router(contracted=contracted):
             _whole(value, contracted, "adds up over")
             return fresh(value.shape, (name,))
+        case bl.Elementwise() if is_name_only(op):
+            return value
         case bl.Elementwise():
             return through(value, name) if op.linear else fresh(value.shape, (name,))
         case bl.Add():
@@ -100,11 +103,11 @@ def _whole(value: Value, needed: tuple[str, ...], does: str) -> None:
 
 
 def _alike(ins: Sequence[Value]) -> None:
-    for other in ins[1:]:
+    for slot, other in enumerate(ins[1:], 1):
         for axis in (*ins[0].shape, *other.shape):
             one, two = ins[0].shape.get(axis), other.shape.get(axis)
             if one != two:
-                raise Misfit(axis, f"gets {_lies(one)} and {_lies(two)} over {axis}")
+                raise Misfit(axis, f"gets {_lies(one)} and {_lies(two)} over {axis}", slot)
         for dim in set(ins[0].shape.values()):
             _same_order(ins[0].shape, dim, other.shape, dim)
 
@@ -222,15 +225,15 @@ def _attention(op: bl.Attention, ins: Sequence[Value]) -> None:
     for axis in dict.fromkeys((*query, *key, *value)):
         q, k, v = query.get(axis), key.get(axis), value.get(axis)
         if k != v:
-            raise Misfit(axis, f"gets keys as {_lies(k)} and values as {_lies(v)} over {axis}")
+            raise Misfit(axis, f"gets keys as {_lies(k)} and values as {_lies(v)} over {axis}", 2)
         mixing = (op.sequence, op.heads, op.kv_heads)
         by_heads = q == op.heads and k in (op.kv_heads, None)
         by_place = q == op.sequence and k is None
         apart = q == k and q not in mixing
         if not (by_heads or by_place or apart):
             if k == op.sequence:
-                raise Misfit(axis, f"takes a softmax over {k}, and gets keys and values of pieces of it over {axis}")
-            raise Misfit(axis, f"gets queries as {_lies(q)} and keys as {_lies(k)} over {axis}")
+                raise Misfit(axis, f"takes a softmax over {k}, and gets keys and values of pieces of it over {axis}", 1)
+            raise Misfit(axis, f"gets queries as {_lies(q)} and keys as {_lies(k)} over {axis}", 1)
     if op.kv_heads in key.values():
         shared = {axis: dim for axis, dim in query.items() if axis in key or dim != op.heads}
         _same_order(shared, op.heads, key, op.kv_heads)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from placelogic.compat import assert_never
 from placelogic.program import block as bl
+from placelogic.program.expr import number
 
 
 def inputs(op: bl.Operation) -> tuple[str, ...]:
@@ -38,6 +39,11 @@ def weights_of(op: bl.Operation) -> str | None:
             return op.weights
         case _:
             return None
+
+
+def is_name_only(op: bl.Operation) -> bool:
+    """`y = scale x by 1`: the same tensor, by a name of its own."""
+    return isinstance(op, bl.Elementwise) and op.function == "scale" and op.factor == number(1)
 
 
 def name_of(op: bl.Operation) -> str:

@@ -46,18 +46,20 @@ def _put(plan: Plan, block: Block, override: Override, axis: str) -> tuple[Plan,
     """The new plan, the moves that stand there now, forward and backward, and those that stood there."""
     index = next((i for i, op in enumerate(block.operations) if op.output == override.tensor), None)
     written = plan.moves.get((block.name, index), {}).get(axis) if index is not None else None
-    if written is not None:
-        return _written(plan, block, index, override, axis, written)  # type: ignore[arg-type]
+    ahead = override.direction == "forward"
     here = [b for b in plan.boundaries if (b.block, b.tensor, b.axis) == (block.name, override.tensor, axis)]
-    active = [b for b in here if not (b.forward if override.direction == "forward" else b.backward).idle]
+    active = [b for b in here if not (b.forward if ahead else b.backward).idle]
     readers = [b for b in active if b.consumers is not None]
     made = [b for b in active if b.consumers is None]
-    if len(readers) > 1 or (readers and made):
+    moves = written is not None and not (written[0] if ahead else written[1]).idle
+    if len(readers) + bool(made) + moves > 1:
         raise _problem(
             override,
             f"`{override.tensor}` changes how it lies over {axis} in several places, and this does not say where",
             "give one of them a name of its own with a line such as `y = scale x by 1`",
         )
+    if written is not None and (moves or ahead or not active):
+        return _written(plan, block, index, override, axis, written)  # type: ignore[arg-type]
     if not active:
         forward = Move("none", override.origin)
         made = [b for b in here if b.consumers is None]
@@ -74,8 +76,8 @@ def _put(plan: Plan, block: Block, override: Override, axis: str) -> tuple[Plan,
     (boundary,) = active
     changed = _changed(boundary, override)
     boundaries = tuple(changed if b is boundary else b for b in plan.boundaries)
-    moves = (changed.forward, changed.backward), (boundary.forward, boundary.backward)
-    return replace(plan, boundaries=boundaries), *moves
+    both = (changed.forward, changed.backward), (boundary.forward, boundary.backward)
+    return replace(plan, boundaries=boundaries), *both
 
 
 def _gathered(boundary: Boundary, override: Override, dim: str | None) -> Boundary:

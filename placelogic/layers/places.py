@@ -21,7 +21,7 @@ def split_dim(program: Program, axis: str, block: Block) -> str | None:
     if split is None:
         return None
     dims = block.tensors[block.input]
-    dim = "batch" if split.dim == "tokens" and "tokens" not in dims else split.dim
+    dim = "batch" if split.dim == "tokens" else split.dim
     if dim not in dims:
         message = f"axis `{axis}` splits the {split.dim}, and `{block.input}` of block `{block.name}` has no dimension `{dim}`"
         raise SpecError(Problem("PL380", message, block.span, f"say which of {', '.join(dims)} it is: call it `{dim}`"))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from placelogic.compat import assert_never
+from placelogic.layers.attending import attended
 from placelogic.layers.crossing import SHARE, Lay, crossing, written
 from placelogic.layers.operations import inputs
 from placelogic.layers.places import ANY, experts_dim, split_dim, stated_dim, weights_dim
@@ -90,12 +91,15 @@ class AxisPlan:
                 return self._embedding(index, op, come[0])
             case bl.Norm(over=over):
                 self._refuse_cut(op)
-                return self._take(index, 0, self._kept(op, come[0], over))
+                return self._not_linear(self._take(index, 0, self._kept(op, come[0], over)))
             case bl.Router(contracted=contracted):
                 self._refuse_cut(op)
-                return self._take(index, 0, self._kept(op, come[0], contracted))
+                return self._not_linear(self._take(index, 0, self._kept(op, come[0], contracted)))
             case bl.Elementwise():
-                return self._take(index, 0, come[0])
+                made = self._take(index, 0, come[0])
+                return made if op.linear else self._not_linear(made)
+            case bl.Multiply() if SHARE in come:
+                return self._share_of_a_product(index, come)
             case bl.Add() | bl.Multiply():
                 target = self._common(op.output, come)
                 for slot in range(len(come)):
@@ -123,6 +127,11 @@ class AxisPlan:
         if come is None:
             return stated_dim(self.program, self.block, op, self.axis)
         return None if come in needed else come
+
+    @staticmethod
+    def _not_linear(made: Lay) -> Lay:
+        """Of shares it makes nothing that could be added up later; that is told (FW03) where it is proved."""
+        return None if made == SHARE else made
 
     def _linear(self, index: int, op: bl.Linear, come: Lay) -> Lay:
         cut = weights_dim(self.program, self.block, op, self.axis)
@@ -194,20 +203,21 @@ class AxisPlan:
             return want
         return cut[0] if len(cut) == 1 else None
 
+    def _share_of_a_product(self, index: int, come: list[Lay]) -> Lay:
+        """Shares times what is whole are shares, and so is the gradient of what is whole. Shares of both are
+        added up first."""
+        if come.count(SHARE) > 1:
+            for slot in range(len(come)):
+                self._take(index, slot, None)
+            return None
+        for slot, lay in enumerate(come):
+            self._take(index, slot, SHARE if lay == SHARE else None, partial=lay != SHARE)
+        return SHARE
+
     def _attention(self, index: int, op: bl.Attention, come: list[Lay]) -> Lay:
-        query, key, value = come
-        same = {op.heads: op.kv_heads}
-        mixing = {op.sequence, *self.block.tensors[op.key][-1:]}
-        if query in same and key == value == same[query]:
-            targets = [query, key, value]
-        elif key == value and key is not None and query == key and key not in (*mixing, op.kv_heads):
-            targets = [query, key, value]  # the batch
-        else:
-            # Whole keys and values; queries by heads or by their places in the sequence.
-            targets = [query if query in (op.heads, op.sequence) else None, None, None]
-        if query == key == value == op.sequence and self._trades():
-            # Pieces of the sequence for heads, and back right after.
-            targets = [op.heads, op.kv_heads, op.kv_heads]
+        trades = self._trades()
+        targets = attended(op, self.block.tensors[op.key], come, trades)
+        if trades and set(come) == {op.sequence}:
             self._back[op.output] = op.sequence
         part = targets[0] is not None and targets[1] is None
         for slot, target in enumerate(targets):
@@ -236,7 +246,7 @@ class AxisPlan:
             return SHARE
         tokens = self.block.tensors[op.router]
         rest = made is not None and made != experts and made not in tokens
-        if rest and scores is None:
+        if made == SHARE or rest and scores is None:
             self._take(index, 0, made)
             self._take(index, 1, None, partial=True)
             return made

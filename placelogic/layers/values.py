@@ -129,12 +129,14 @@ def without(shape: Shape, *axes: str) -> dict[str, str]:
 
 
 class Misfit(Exception):
-    """A move or an operation gets something other than it can work with along `axis`."""
+    """A move or an operation gets something other than it can work with along `axis`. `slot`: in which input of
+    the operation."""
 
-    def __init__(self, axis: str, reason: str) -> None:
+    def __init__(self, axis: str, reason: str, slot: int = 0) -> None:
         super().__init__(reason)
         self.axis = axis
         self.reason = reason
+        self.slot = slot
 
 
 class Disorder(Misfit):

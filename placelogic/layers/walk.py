@@ -50,8 +50,7 @@ class Walk:
         for number, block in enumerate(self.chain):
             value = self._forward(Layer(block, number), value)
         back = fresh(value.shape, (-1,))
-        if not _has_loss(self.chain[-1]):
-            self._right(self.layers[-1], len(self.chain[-1].operations) - 1, self.chain[-1].result, value, False)
+        self._right(self.layers[-1], len(self.chain[-1].operations) - 1, self.chain[-1].result, value, False)
         self.entered.append(back)
         for layer in reversed(self.layers):
             back = self._backward(layer, back)
@@ -110,7 +109,7 @@ class Walk:
                 out = self._done(layer, index, op, ins, absent)
                 break
             except Misfit as misfit:
-                self._misfit(layer, index, inputs(op)[0], misfit)
+                self._misfit(layer, index, self._odd(layer.block, index, op, misfit), misfit)
                 absent.add(misfit.axis)
                 ins = [alone(value, misfit.axis) for value in ins]
         if not absent:
@@ -121,6 +120,15 @@ class Walk:
             read = known.read[index, slot].shape if known is not None else {}
             layer.read[index, slot] = self._along(value, read, absent)
         return self._along(out, lies, absent)
+
+    def _odd(self, block: Block, index: int, op: bl.Operation, misfit: Misfit) -> str:
+        """The input that does not fit: one of which a person stated how it gets here, where there is one."""
+        tensors = inputs(op)
+        for slot, tensor in enumerate(tensors):
+            ways = (*self.plan.at(block.name, tensor, None), *self.plan.at(block.name, tensor, (index, slot)))
+            if any(way.axis == misfit.axis and way.forward.origin.stated for way in ways):
+                return tensor
+        return tensors[misfit.slot]
 
     def _done(self, layer: Layer, index: int, op: bl.Operation, ins: list[Value], absent: set[str]) -> Value:
         if isinstance(op, bl.Collective):
@@ -284,7 +292,3 @@ class Walk:
 def _like(shape: Shape, axis: str, before: Shape) -> Shape:
     """The shape upstream of a move: it differs along the axis of the move only."""
     return {**shape, axis: before[axis]} if axis in before else without(shape, axis)
-
-
-def _has_loss(block: Block) -> bool:
-    return isinstance(block.operations[-1], bl.CrossEntropy)

@@ -43,23 +43,20 @@ def wants(program: Program, block: Block, axis: str, result: str | None) -> dict
                 if cut is not None and cut == experts_dim(block, op):
                     want(op.input, cut)
                 elif cut is None:
-                    kept = out if out not in op.produced and out != SHARE else None
+                    kept = out if out not in op.produced else None
                     want(op.input, stated_dim(program, block, op, axis) or kept)
             case bl.Bias():
                 pieces = weights_dim(program, block, op, axis) is not None
                 want(op.input, out or (SHARE if pieces else stated_dim(program, block, op, axis)))
             case bl.Elementwise():
                 want(op.input, out if op.linear or out != SHARE else None)
-            case bl.Add():
+            case bl.Add() | bl.Multiply():
                 for tensor in op.inputs:
                     want(tensor, out)
-            case bl.Multiply():
-                for tensor in op.inputs:
-                    want(tensor, None if out == SHARE else out)
             case bl.Dispatch():
                 want(op.input, None if out in (SHARE, block.tensors[op.output][0]) else out)
             case bl.Combine():
-                want(op.input, None if out == SHARE else out)
+                want(op.input, out)
             case bl.Attention() | bl.CrossEntropy() | bl.Embedding():
                 pass  # they decide for themselves
     return found

@@ -31,9 +31,10 @@ def offset(source: str, line: int, column: int) -> int:
 
 
 def replace(span: Span, text: str) -> Edit:
-    """Several lines are told as they are to be written; one line in place."""
+    """Several lines are told as they are to be written, from the column where they begin; one line in place."""
     if "\n" in text:
-        return Edit(span, text, f"from line {span.line} on write\n{text}")
+        told = text.replace("\n" + " " * (span.column - 1), "\n")
+        return Edit(span, text, f"from line {span.line} on write\n{told}")
     return Edit(span, text, f"write `{text}` in line {span.line}")
 
 

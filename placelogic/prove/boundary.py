@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from placelogic.program.facts import Crossing, Need, Path
-from placelogic.program.ops import Origin
+from placelogic.layers.operations import inputs
+from placelogic.program.block import Collective
+from placelogic.program.facts import Crossing, Need
 from placelogic.program.program import Program
 from placelogic.prove.factor import named_factor
 from placelogic.prove.layers import term_of
@@ -47,7 +48,7 @@ def told_of_need(program: Program, sizes: Sizes, one: Obligation, env: Mapping[s
             tables.append((terms, table))
     # Shares are told before factors: they are further from right.
     terms, table = next((pair for pair in tables if pair[1].axes), tables[0])
-    span = _stated(program, [path for _, paths in need.parts for path in paths], need.origin)
+    span = _stated(program, need, table.axes or _counted(terms))
     return _shares(need, table, span) if table.axes else _factor(need, terms, table, sizes, span)
 
 
@@ -68,7 +69,7 @@ def _shares(need: Need, table: Table, span: Span) -> Told:
 
 def _factor(need: Need, terms: tuple[Term, ...], table: Table, sizes: Sizes, span: Span) -> Told:
     factor = next((f for items in table.factors.values() for f in items.values()), Fraction(0))
-    counted = tuple(dict.fromkeys(axis for term in terms for axis in term.counted))
+    counted = _counted(terms)
     name = named_factor(terms, sizes) or str(factor)
     axes = ", ".join(counted)
     if counted:
@@ -90,39 +91,73 @@ def _factor(need: Need, terms: tuple[Term, ...], table: Table, sizes: Sizes, spa
 
 
 def _misfit(program: Program, need: Need, axis: str) -> Told:
-    layering = program.layering
-    crossings = layering.crossings if layering is not None else ()
-    forward = next(
-        (
-            c
-            for c in crossings
-            if (c.tensor, c.axis, c.block, c.direction) == (need.tensor, axis, need.block, "forward")
-        ),
-        None,
-    )
+    """A stated line is blamed before what reads the tensor: without such lines everything lies as it must."""
+    line = _line_before(program, need, axis)
+    what = need.operation if need.operation.startswith("the ") else f"`{need.operation}`"
+    gets = need.reason.rpartition("gets ")[2].replace("pieces of it", f"pieces of `{need.tensor}`")
+    label = f"`{need.tensor}` does not lie along {axis} as it has to"
+    help_ = f"gather `{need.tensor}` over {axis} before, or cut it on another dimension"
+    if line is not None:
+        here = line.tensor == need.tensor or need.operation == f"the boundary of `{need.tensor}`"
+        reader = "" if here else f" for `{need.operation}` in line {need.origin.span.line}"
+        label = f"`{line.tensor}` does not lie along {axis} as it has to{reader}"
+        word = f"say `by {line.usual}`, or " if line.usual is not None else ""
+        help_ = f"{word}leave this line out: then `{line.tensor}` is brought to where it has to lie"
     return Told(
         "FW05",
         (axis,),
-        f"{need.operation if need.operation.startswith('the ') else f'`{need.operation}`'} {need.reason}",
-        f"`{need.tensor}` does not lie along {axis} as it has to",
-        f"leave this line out: then `{need.tensor}` is brought together as it has to be"
-        if forward is not None
-        else f"gather `{need.tensor}` over {axis} before, or cut it on another dimension",
+        f"{what} {need.reason}",
+        label,
+        help_,
         "wrong",
-        (),
-        forward.origin.span if forward is not None else need.origin.span,
+        (DeviceRow({}, gets.removesuffix(f" over {axis}"), "whole tensors"),),
+        line.origin.span if line is not None else need.origin.span,
     )
 
 
-def _stated(program: Program, paths: Iterable[Path], origin: Origin) -> Span:
-    """The statement that the values went through last; else the operation that reads them."""
-    through = [place for path in paths for place in path.through]
+def _counted(terms: tuple[Term, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(axis for term in terms for axis in term.counted))
+
+
+def _line_before(program: Program, need: Need, axis: str) -> Crossing | None:
+    """The `forward` line that changes how a tensor lies along the axis, nearest before what needs it: at one of
+    the tensors that the operation reads, or at one that those are made of."""
+    layering, layers = program.layering, program.layers
+    if layering is None or layers is None:
+        return None
+    lines = [c for c in layering.crossings if (c.axis, c.direction) == (axis, "forward") and c.changes]
+    block = next(block for block in layers.blocks if block.name == need.block)
+    made = {op.output: op for op in block.operations}
+    reader = next((op for op in block.operations if op.origin == need.origin), None)
+    waiting, seen = [need.tensor, *(inputs(reader) if reader is not None else ())], set()
+    for tensor in waiting:  # grows: nearest first
+        found = next((line for line in lines if (line.block, line.tensor) == (block.name, tensor)), None)
+        if found is not None:
+            return found
+        if tensor not in seen and tensor in made:
+            waiting += inputs(made[tensor])
+        seen.add(tensor)
+    if block.input not in seen or isinstance(reader, Collective):
+        return None
+    return lines[0] if len(lines) == 1 else None  # in a block before, or in the layer before
+
+
+def _stated(program: Program, need: Need, axes: tuple[str, ...]) -> Span:
+    """The statement that the values went through last; else the one line that changes along these axes what
+    happens before they are read; else the operation that reads them."""
+    through = [place for _, paths in need.parts for path in paths for place in path.through]
     if through:
         return through[-1].span
-    layering = program.layering
+    layering, layers = program.layering, program.layers
     crossings = layering.crossings if layering is not None else ()
-    forward = [crossing for crossing in crossings if crossing.direction == "forward"]
-    return forward[0].origin.span if len(forward) == 1 else origin.span
+    names = [block.name for block in layers.blocks] if layers is not None else []
+    upto = names[: names.index(need.block) + 1] if need.block in names else names
+    forward = [
+        crossing
+        for crossing in crossings
+        if crossing.direction == "forward" and crossing.changes and crossing.axis in axes and crossing.block in upto
+    ]
+    return forward[0].origin.span if len(forward) == 1 else need.origin.span
 
 
 # --- backward ---------------------------------------------------------------------------------
@@ -140,16 +175,17 @@ def told_of_flow(program: Program, sizes: Sizes, one: Obligation, env: Mapping[s
     if crossing is None:
         return None
     table = tabulate(program, weights, sizes, one.values.terms, env)
+    followed = not any("*" in path.lost for path in one.through.flow.paths)
     return Told(
         "FW06",
         (crossing.axis,),
-        f"{_wrong(one, crossing, table, sizes)}{_wanted(crossing)}",
+        f"{_wrong(one, crossing, table, sizes) if followed else _again(one, crossing)}{_wanted(crossing)}",
         f"forward, {crossing.done}",
         f"say `by {crossing.usual}`, the transpose of what happens forward, or leave this line out: that is derived"
         if crossing.usual is not None
         else "leave this line out: then its transpose is derived",
         fault_of(table),
-        rows_of(table),
+        rows_of(table) if followed else (),
         crossing.origin.span,
     )
 
@@ -175,6 +211,11 @@ def _crossing(program: Program, one: Obligation) -> Crossing | None:
     met = [crossing for crossing in program.layering.crossings if crossing.origin in through]
     met.sort(key=lambda crossing: (not crossing.changes, crossing.direction != "backward"))
     return met[0] if met else None
+
+
+def _again(one: Obligation, crossing: Crossing) -> str:
+    """For a gradient that comes through more layers than are followed one by one."""
+    return f"the gradient that reaches `{one.weights}` through `{crossing.tensor}` is changed again by every layer on its way"
 
 
 def _wrong(one: Obligation, crossing: Crossing, table: Table, sizes: Sizes) -> str:

@@ -9,7 +9,7 @@ from placelogic.program.facts import Flow
 from placelogic.program.program import Program, Scale, ScaleLoss, Step, Weights, flat
 from placelogic.prove.divide import division_obligations
 from placelogic.prove.gradient import clip_obligations, gradient_obligations, update_count
-from placelogic.prove.layers import about_values, flows_of, is_plain, need_obligations, through
+from placelogic.prove.layers import about_values, flows_of, is_plain, line_obligations, need_obligations, through
 from placelogic.prove.obligations import Obligation
 from placelogic.prove.publish import publication_obligations
 from placelogic.prove.run import Run
@@ -44,6 +44,7 @@ def collect(program: Program, sizes: Sizes) -> Collected:
     out += division_obligations(program, sizes)
     out += stream_obligations(program, sizes)
     out += need_obligations(program, sizes)
+    out += line_obligations(program)
     flowing: dict[str, list[tuple[Flow | None, Trace]]] = {}
     for step in program.steps:
         weights = program.group(step.weights)

@@ -83,6 +83,7 @@ def finding(
         quantities |= {f"tokens of {group}": count for group, count in _uneven_counts(sizes, obligation, full)}
     elif obligation.shown is not None:
         rows = _shown_rows(obligation, mesh)
+    follows = code == "GI06" and obligation.through is not None and _unfit(program, axes)
     if full[PER_ITEM] != 1 and program.work.tokens_even:
         quantities["tokens per item"] = full[PER_ITEM]
     return Finding(
@@ -95,8 +96,16 @@ def finding(
         label=label or None,
         fault=None if obligation.warning else fault,
         counterexample=Counterexample(mesh, quantities, rows, simulated),
-        help=help_ or None,
+        help=None if follows else help_ or None,
+        consequence=follows,
     )
+
+
+def _unfit(program: Program, axes: tuple[str, ...]) -> bool:
+    """Whether a tensor does not lie along one of the axes as its reader needs it (FW05): then what comes back
+    through the reader is no gradient either."""
+    needs = program.layering.needs if program.layering is not None else ()
+    return any(need.axis in axes for need in needs)
 
 
 def _shown_rows(obligation: Obligation, mesh: Mapping[str, int]) -> tuple[DeviceRow, ...]:
@@ -166,7 +175,7 @@ def arrange(findings: Iterable[Finding]) -> tuple[Finding, ...]:
             broken |= names
         if one.code == "FW01":
             absent |= names
-        arranged.append(replace(one, consequence=follows))
+        arranged.append(replace(one, consequence=follows or one.consequence))
     return tuple(arranged)
 
 
@@ -175,7 +184,8 @@ def _without(message: str, weights: str | None) -> str:
 
 
 def _join(group: list[Finding]) -> Finding:
-    first = group[0]
+    """One of them for all: one that says what devices have, where one does."""
+    first = next((one for one in group if one.counterexample is not None and one.counterexample.devices), group[0])
     names = list(dict.fromkeys(one.weights for one in group if one.weights))
     if len(names) < 2:
         return first

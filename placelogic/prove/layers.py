@@ -6,10 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from placelogic.program.facts import Flow, Parts, Path, When
+from placelogic.program.block import Collective
+from placelogic.program.facts import Flow, Layering, Parts, Path, When
+from placelogic.program.ops import Origin
 from placelogic.program.program import Program
 from placelogic.prove.differ import sum_differs
-from placelogic.prove.formula import TRUE, Formula, at_least, both, either
+from placelogic.prove.formula import FALSE, TRUE, Formula, at_least, both, either
 from placelogic.prove.kinds import COPY, SHARE, Kind, spoil
 from placelogic.prove.obligations import Obligation, Through
 from placelogic.prove.sizes import Sizes
@@ -42,6 +44,51 @@ def need_obligations(program: Program, sizes: Sizes) -> Iterator[Obligation]:
             help="",
             need=need,
         )
+
+
+def line_obligations(program: Program) -> Iterator[Obligation]:
+    """One for each axis of what a person wrote of a boundary: a `forward` or `backward` line, or a collective.
+    Along a boundary that something wrong came through, or that may be why something does
+    not lie as it must, there is none: the obligation about that is its own."""
+    layering = program.layering
+    if layering is None or program.layers is None:
+        return
+    met = {origin for path in _paths(layering) for origin in path.through}
+    met |= {need.origin for need in layering.needs}
+    unfit = {need.axis for need in layering.needs if need.axis is not None}
+    for axis, name, origin, changes in _lines(program, layering):
+        if origin.stated and origin not in met and not (changes and axis in unfit):
+            yield Obligation(
+                name=f"{name} over {axis}",
+                code="FW",
+                weights=None,
+                axes=(axis,),
+                violation=FALSE,  # every value and gradient that comes through was followed, and is as it has to be
+                span=origin.span,
+                stated=True,
+                message="",
+                label="",
+                help="",
+            )
+
+
+def _lines(program: Program, layering: Layering) -> Iterator[tuple[str, str, Origin, bool]]:
+    for crossing in layering.crossings:
+        name = f"{crossing.direction} {crossing.tensor} of {crossing.block}"
+        yield crossing.axis, name, crossing.origin, crossing.changes
+    for block in program.layers.blocks if program.layers is not None else ():
+        for op in block.operations:
+            if isinstance(op, Collective):
+                for axis in op.axes:
+                    yield axis, f"{op.kind} {op.output} of {block.name}", op.origin, True
+
+
+def _paths(layering: Layering) -> Iterator[Path]:
+    for flow in layering.flows:
+        yield from flow.paths
+        yield from (path for _, paths in flow.beyond or () for path in paths)
+    for need in layering.needs:
+        yield from (path for _, paths in need.parts for path in paths)
 
 
 def _wrong(axes: tuple[str, ...], parts: Parts, sizes: Sizes) -> Formula:

@@ -25,13 +25,18 @@ def notes(
             "note",
             "nothing in this spec states what an implementation does: a derived step is right by construction",
             program.span,
-            help="state what your code does with `sync`, `scale`, `step`, `init` or `clip { ... }`",
+            help=f"state what your code does with `sync`, `scale`, `step`, `init` or `clip {{ ... }}`{_in_blocks(program)}",
         )
     if right:
         yield from _every_microbatch(program)
     yield from _partly_stated(program)
     yield from _idle(program)
     yield from _dead(program, traces, sizes)
+
+
+def _in_blocks(program: Program) -> str:
+    has = program.layers is not None and bool(program.layers.blocks)
+    return ", and at the boundaries of a block with `forward` and `backward`" if has else ""
 
 
 def _unexercised(program: Program, sizes: Sizes, solver: Solver) -> Iterator[Finding]:
@@ -56,9 +61,11 @@ def _every_microbatch(program: Program) -> Iterator[Finding]:
             if isinstance(loop, Loop) and loop.subset not in ("first", "last", "index"):
                 for op in flat(loop.body):
                     if isinstance(op, Reduce):
-                        key = (op.axes, op.origin.span if op.origin.stated else program.span)
+                        gradients = program.group(step.weights).gradients
+                        cut = any(gradients.cut(axis) is not None for axis in op.axes)
+                        key = (op.axes, op.origin.span if op.origin.stated else program.span, cut)
                         found.setdefault(key, []).append(step.weights)
-    for (axes, span), names in found.items():
+    for (axes, span, cut), names in found.items():
         label = program.mesh.label(axes)
         times = show(count)
         yield Finding(
@@ -69,7 +76,12 @@ def _every_microbatch(program: Program) -> Iterator[Finding]:
             span,
             weights=", ".join(names),
             axes=axes,
-            help="right, only costly: it is the price of keeping gradients cut between micro-batches",
+            help="right, only costly: "
+            + (
+                "it is the price of keeping gradients cut between micro-batches"
+                if cut
+                else f"gradients are kept whole along {label}, so they could be reduced once, after the loop"
+            ),
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -13,11 +13,11 @@ from placelogic.prove.collect import Collected, collect
 from placelogic.prove.confirm import Confirmation, complete, confirmer, dealer
 from placelogic.prove.divide import division_assumptions, settle
 from placelogic.prove.findings import arrange, finding
-from placelogic.prove.formula import FALSE, TRUE, Formula, either
+from placelogic.prove.formula import FALSE, TRUE, Formula, both, either, test
 from placelogic.prove.notes import notes
 from placelogic.prove.obligations import Obligation
 from placelogic.prove.queries import Basis, Premises, Question
-from placelogic.prove.ratio import TooLarge
+from placelogic.prove.ratio import ONE, TooLarge
 from placelogic.prove.sizes import Sizes, sizes_of
 from placelogic.prove.smallest import Found, GaveUp, smallest
 from placelogic.prove.solver import RLIMIT, TIMEOUT_S, Limits, Named, Solver, Status
@@ -32,10 +32,12 @@ ADDITIVE = "each loss term is a sum over work items"
 @dataclass(frozen=True, slots=True)
 class Options:
     """Bounds on one query. `require_stated` is judged by the caller. Without `explain` only the
-    verdict matters: a refutation is not searched, shrunk, simulated or told."""
+    verdict matters: a refutation is not searched, shrunk, simulated or told. `every`: where a fault shows along some
+    axes, look for another one that does not need them."""
 
     require_stated: bool = False
     explain: bool = True
+    every: bool = False
     rlimit: int = RLIMIT
     timeout_s: float = TIMEOUT_S
 
@@ -88,12 +90,12 @@ def _decision(program: Program, options: Options) -> Decision:
     if doubtful is not None:
         return Decision(_gave_up(program, printed, doubtful), basis)
     collected = replace(collected, obligations=settle(collected.obligations, solver))
-    report, asked = _decide(program, sizes, solver, collected, printed, options.explain)
+    report, asked = _decide(program, sizes, solver, collected, printed, options)
     return Decision(report, Basis(premises, (*basis.questions, *asked)))
 
 
 def _decide(
-    program: Program, sizes: Sizes, solver: Solver, collected: Collected, printed: tuple[str, ...], explain: bool
+    program: Program, sizes: Sizes, solver: Solver, collected: Collected, printed: tuple[str, ...], options: Options
 ) -> tuple[SpecReport, tuple[Question, ...]]:
     obligations = collected.obligations
     pending = [one for one in obligations if one.violation != FALSE]
@@ -101,7 +103,7 @@ def _decide(
     findings: list[Finding] = []
     refuted = undecided = 0
     used = set(together.core)
-    if together.status != "unsat" and not explain:
+    if together.status != "unsat" and not options.explain:
         return SpecReport(program.name, "refuted" if together.status == "sat" else "undecided", printed), ()
     results: dict[object, Found | GaveUp | None] = {}
     hopeless: dict[Formula, GaveUp] = {}  # asked once, not once per weight group
@@ -119,7 +121,10 @@ def _decide(
                     continue
                 case Found(sizes=env, confirmation=Confirmation(wrong=True, at=at)):
                     refuted += not one.warning
-                    findings.append(finding(program, sizes, one, env, at))
+                    told_here = finding(program, sizes, one, env, at)
+                    findings.append(told_here)
+                    if options.every and not one.warning:
+                        findings += _others(program, sizes, solver, one, told_here, simulated)
                 case Found(sizes=env, confirmation=confirmation):
                     undecided += 1
                     findings.append(_unconfirmed(one, complete(sizes, env), confirmation))
@@ -164,6 +169,25 @@ def _search(
         return smallest(solver, sizes, one.violation, dealer(program, sizes, one.axes))
     layers = simulated if one.need is not None or one.through is not None or one.drawn else None
     return smallest(solver, sizes, one.violation, confirmer(program, sizes, weights, layers))
+
+
+def _others(
+    program: Program, sizes: Sizes, solver: Solver, one: Obligation, known: Finding, simulated: dict[object, Outcome]
+) -> Iterator[Finding]:
+    """Further faults of the same obligation: those that show although the axes of each one before are 1."""
+    rest = one
+    while known.axes:
+        alone = [test("=", sizes.size(axis), ONE) for axis in known.axes]
+        rest = replace(rest, violation=both(rest.violation, *alone))
+        match _search(program, sizes, solver, rest, simulated):
+            case Found(sizes=env, confirmation=Confirmation(wrong=True, at=at)):
+                known = finding(program, sizes, rest, env, at)
+                yield known
+            case GaveUp(reason=reason):
+                yield _unknown(rest, reason)
+                return
+            case _:
+                return
 
 
 # --- reports that are no decision -----------------------------------------------------------

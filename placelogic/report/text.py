@@ -70,7 +70,7 @@ def closing_lines(report: Report, look: Look) -> list[Line]:
         where = "" if len(report.specs) == 1 else f" in {count(len(derived), 'spec')}"
         lines += wrapped(
             f"nothing is stated{where}: what is derived is right by construction. "
-            "Say what your code does with `sync`, `scale`, `step` or `clip`; --require-stated asks for it.",
+            f"Say what your code does with {_lines(derived)}; --require-stated asks for it.",
             look,
         )
     code = _to_explain(report)
@@ -79,6 +79,14 @@ def closing_lines(report: Report, look: Look) -> list[Line]:
     if decided:
         lines += wrapped("outside the claim: " + ", ".join(OUTSIDE_THE_CLAIM), look)
     return lines
+
+
+def _lines(derived: list[SpecReport]) -> str:
+    """The statements that say what code does: those about boundaries only where a spec has blocks."""
+    notes = (finding for spec in derived for finding in spec.findings if finding.code in _TOLD_AT_THE_END)
+    if any("`forward`" in (note.help or "") for note in notes):
+        return "`sync`, `scale`, `step`, `clip`, `forward` or `backward`"
+    return "`sync`, `scale`, `step` or `clip`"
 
 
 def _to_explain(report: Report) -> str | None:

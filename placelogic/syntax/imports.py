@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 
 from placelogic.syntax.read import normalised
 
@@ -17,11 +18,13 @@ def folder_of(path: str) -> str:
     return os.path.realpath(os.path.dirname(path))
 
 
-def imported(data: bytes, folder: str) -> dict[str, bytes | None]:
+def imported(data: bytes, folder: str, read: Callable[[str], bytes | None] | None = None) -> dict[str, bytes | None]:
     """Every file that a spec of this content in this folder imports, also through others: its real path, and
     its content, None where it cannot be read.
 
-    An import stands alone on its line, so no line is missed; one too many does no harm."""
+    An import stands alone on its line, so no line is missed; one too many does no harm. `read` is how files are
+    read, without it `content_of`."""
+    read = read or content_of
     found: dict[str, bytes | None] = {}
     pending = [(data, folder)]
     while pending and len(found) < _MAX:
@@ -30,7 +33,7 @@ def imported(data: bytes, folder: str) -> dict[str, bytes | None]:
             path = os.path.realpath(os.path.join(here, name))
             if path in found:
                 continue
-            found[path] = content_of(path)
+            found[path] = read(path)
             if (inner := found[path]) is not None:
                 pending.append((inner, os.path.dirname(path)))
     return found

@@ -110,6 +110,7 @@ def test_files_decide_the_same_without_us(llama: Path) -> None:
     assert listed == set(tree(Path("out"))) - {"manifest.json"}
 
 
+@pytest.mark.slow
 def test_two_runs_write_the_same_bytes(llama: Path) -> None:
     for name, seed in (("a", "1"), ("b", "2")):
         subprocess.run(

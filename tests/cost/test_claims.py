@@ -10,7 +10,7 @@ import sympy
 
 import placelogic
 from placelogic.cli import main
-from placelogic.cost.budget import falls
+from placelogic.cost.budget import falls, least
 from placelogic.report.diagnostic import SpecReport
 from tests.cost.specs import ADAM16
 
@@ -232,3 +232,94 @@ def test_states_are_without_activations() -> None:
     found = reports(text + "claim states(z) * N == states(d)\n")["z"]
     assert found.verdict == "proved", [f.message for f in found.findings]
     assert reports(text + "claim memory(z) * N == memory(d)\n")["z"].verdict == "refuted"
+
+
+@pytest.mark.parametrize(
+    ("claim", "divisor"),
+    [
+        ("1/(3 - N) <= memory(zero3)", "`3 - N` is zero at N = 3,"),
+        ("memory(zero3)*(N - 2)/(N - 2) == memory(zero3)", "`N - 2` is zero at N = 2,"),
+        ("memory(zero3)/traffic(zero3) > 0", "`traffic(zero3)` is zero at N = 1,"),
+    ],
+)
+def test_a_claim_that_divides_by_zero_somewhere_has_no_meaning(claim: str, divisor: str) -> None:
+    report = reports(SHARED + PAIR + f"claim {claim}\n")["zero3"]
+    assert (report.verdict, codes(report)) == ("error", ["PL401"])
+    assert any(divisor in finding.message for finding in report.findings)
+    assert reports(SHARED + PAIR + f"assume N >= 4\nclaim {claim}\n")["zero3"].verdict == "proved"
+
+
+def test_what_has_no_meaning_is_told_where_the_claim_stands() -> None:
+    report = reports(SHARED + PAIR + "claim memory(zero3) % 2 == 0\n")["zero3"]
+    (finding,) = [f for f in report.findings if f.severity == "error"]
+    assert (finding.code, finding.span.line) == ("PL402", (SHARED + PAIR).count("\n") + 1)
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("sync model over N by none", "expect refuted GI01"),
+        ("freeze model", "expect vacuous"),
+        ("scale model by 1/(N - 1)", "expect error PL401"),
+    ],
+)
+def test_no_expectation_about_training_covers_a_false_claim(line: str, expected: str) -> None:
+    specs = f"spec odd {{\n  use data_parallel(N)\n  {line}\n  {expected}\n}}\nspec plain {{ use data_parallel(N) }}\n"
+    assert placelogic.check(SHARED + specs + "claim memory(odd) <= memory(plain)\n").exit_code == 0
+    report = reports(SHARED + specs + "claim memory(odd) > memory(plain)\n")["odd"]
+    assert report.expected is False
+    assert {"CL01", "EX01"} <= set(codes(report))
+
+
+def test_a_false_claim_can_be_expected_beside_a_fault() -> None:
+    both = "spec s {\n  use data_parallel(N)\n  sync model over N by none\n  budget 1 B\n  expect refuted GI01\n"
+    at = SHARED.replace("let P", "let P = 7")
+    assert placelogic.check(at + both + "}\n").exit_code == 1
+    assert placelogic.check(at + both + "  expect refuted BU01\n}\n").exit_code == 0
+    assert placelogic.check(at + both.replace(" GI01", "") + "}\n").exit_code == 0
+
+
+ENDS = (
+    "mesh pp, dp\nweights layer { size 24000000, layers 24 }\n"
+    "weights embed { size 70000000, kind embedding, used on first and last }\n"
+    "assume pp <= 24\nuse pipeline(pp) * zero1(dp)\n"
+)
+MILLION = "mesh dp, tp\nweights model { size 1000000, layers 4 }\nuse zero3(dp) * tensor_parallel(tp)\n"
+
+
+@pytest.mark.parametrize(
+    ("assumed", "told"),
+    [
+        ("tp == 3", "is enough at dp = 1, tp = 3"),
+        ("tp % 3 == 0", "is enough at dp = 1, tp = 3"),
+        ("dp*tp == 15", "is enough at dp = 1, tp = 15 or dp = 3, tp = 5 or dp = 5, tp = 3"),
+    ],
+)
+def test_a_budget_is_tried_at_sizes_that_the_assumptions_allow(assumed: str, told: str) -> None:
+    (report,) = reports(MILLION + f"assume {assumed}\nbudget 80 GiB\n").values()
+    assert report.verdict == "proved"
+    assert any(told in f.message for f in report.findings if f.code == "NT31")
+
+
+def test_a_budget_is_exceeded_at_every_size_only_where_that_is_known() -> None:
+    one = "mesh N\nweights model { size 1000000 }\nuse zero3(N)\n"
+    for text, verdict, code in [
+        (one + "assume N == 5000\nbudget 80 GiB\n", "error", "PL366"),
+        (one + "assume N == 50\nbudget 1 MB\n", "refuted", "BU01"),
+        (one + "budget 1 MB\n", "refuted", "BU01"),
+        (MILLION + "assume tp <= 3, dp <= 9\nbudget 900 kB\n", "refuted", "BU01"),
+        (ENDS + "budget 559 MB\n", "refuted", "BU01"),
+        (MILLION + "assume tp >= 5000\nassume tp <= 5001\nbudget 900 kB\n", "error", "PL366"),
+    ]:
+        (report,) = reports(text).values()
+        assert (report.verdict, codes(report)) == (verdict, [code]), text
+
+
+def test_what_a_peak_is_at_least() -> None:
+    n, m = sympy.symbols("N M")
+    for expr, below in [
+        (16 / n + 5, 5), (sympy.ceiling(10 / n) * 2 + sympy.Max(0, 3 - n), 0), (n * m + (n - 1) / n, 1),
+        (sympy.Piecewise((7 + n, sympy.Eq(n, 1)), (3 + 1 / n, True)), 3), (5 - n, -sympy.oo), (1 / (n - 2), -sympy.oo),
+        ((n - 1) * (2 - n), -sympy.oo), (sympy.Mod(n, 3), -sympy.oo),
+    ]:  # fmt: skip
+        assert least(expr) == below, expr

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import placelogic
 from placelogic.cli import main
 
 ROOT = Path(__file__).parents[2]
@@ -109,7 +110,9 @@ def test_nodes(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["text", "json", "latex", "markdown", "csv", "python"])
-@pytest.mark.parametrize("per", ["rank", "stage", "group", "collective"])
+@pytest.mark.parametrize(
+    "per", [pytest.param(per, marks=() if per == "rank" else pytest.mark.slow) for per in ("rank", "stage", "group", "collective")]
+)
 def test_every_form_of_every_view(form: str, per: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = run(capsys, "cost", "examples/bloom_176b.place", "--format", form, "--per", per)
     assert (code, err) == (0, "")
@@ -265,3 +268,14 @@ def test_an_estimate_of_the_time(capsys: pytest.CaptureFixture[str], tmp_path: P
     code, _, err = run(capsys, *at, "--latency", "5")
     assert code == 2
     assert "--inter-bandwidth and --latency go with --bandwidth" in err
+    for value in ("nan", "inf", "0"):
+        code, _, err = run(capsys, *at, "--bandwidth", value)
+        assert (code, "invalid value for '--bandwidth'" in err) == (2, True), err
+
+
+def test_options_of_the_function_that_make_no_sense() -> None:
+    for options in ({"unit": "tensor"}, {"ahead": -1}):
+        with pytest.raises(ValueError, match=next(iter(options))):
+            placelogic.cost(NODES + STEP, **options)  # type: ignore[arg-type]
+    one = placelogic.cost(NODES + STEP, inter="node")
+    assert one.traffic.inter == placelogic.cost(NODES + STEP, inter=["node"]).traffic.inter != 0

@@ -203,6 +203,17 @@ def test_ends_of_two_axes_are_refused() -> None:
         of(text)
 
 
+def test_params_stay_cut_over_groups_that_come_out_even() -> None:
+    text = LAYERS + "use fsdp(N, reshard_after_forward = 8)"
+    for devices in (1, 4, 12):
+        with pytest.raises(SpecError, match="PL368"):
+            of(text, N=devices)
+    by_eight, plain = of(text, N=8), of(LAYERS + "use fsdp(N)", N=8)
+    assert by_eight.number(by_eight.memory.peak) == plain.number(plain.memory.peak)
+    assert by_eight.number(by_eight.traffic.sent) == plain.number(plain.traffic.sent)
+    assert of(text, N=16).traffic.sent != plain.traffic.sent
+
+
 def test_optimizer_states_on_the_host() -> None:
     """ZeRO-Offload: 16 bytes per parameter become 2 on the device (arXiv 2101.06840)."""
     found = of(ONE + "use data_parallel(N) * offload()\nplace * { gradients offloaded }")

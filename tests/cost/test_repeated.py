@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import placelogic
 from placelogic.checking import complete
 from placelogic.cost.repeated import Repeated, repeated
 from placelogic.elaborate import elaborate_file
@@ -63,3 +64,20 @@ def test_stated_loops() -> None:
     text = "use data_parallel(dp)\nstep * {\n  each microbatch {\n    reduce over dp by mean\n    accumulate\n  }\n  update\n}\n"
     (one,) = of(text)
     assert one.factor == "M"
+
+
+@pytest.mark.parametrize(
+    ("strategy", "why"),
+    [
+        ("zero2(dp)", "it is the price of keeping gradients cut between micro-batches"),
+        ("data_parallel(dp)", "gradients are kept whole along dp, so they could be reduced once, after the loop"),
+    ],
+)
+def test_the_note_says_whether_it_could_be_reduced_once(strategy: str, why: str) -> None:
+    step = "step w {\n  each microbatch {\n    reduce over dp by mean\n    accumulate\n  }\n  scale by 1/M\n  update\n"
+    gather = "  gather params over dp\n" if strategy.startswith("zero2") else ""
+    text = f"mesh dp\nlet P\nmicrobatches M\nweights w {{ size P }}\nuse {strategy}\n{step}{gather}}}\n"
+    (spec,) = placelogic.check(text).specs
+    assert spec.verdict == "proved"
+    (note,) = [finding for finding in spec.findings if finding.code == "NT04"]
+    assert note.help == f"right, only costly: {why}"

@@ -104,6 +104,25 @@ def test_round_trip(name: str) -> None:
     assert show(second) == text
 
 
+def test_dimensions_that_no_tensor_has_are_left_out() -> None:
+    """Several specs of a file may share `dims`; a size for one that is not used is an error."""
+    text = show(
+        program(
+            """
+mesh tp
+dims batch, sequence, hidden, heads
+weights w { kind vector }
+block layer {
+  input x(batch, sequence, hidden)
+  n = norm x with w over hidden
+}
+"""
+        )
+    )
+    assert "dims batch = batch, sequence = sequence, hidden = hidden\n" in text
+    assert show(program(text)) == text
+
+
 def test_what_it_looks_like() -> None:
     text = """
 mesh edp, ep

@@ -12,6 +12,7 @@ from import_folder import main
 CONFIGS = Path(__file__).parents[2] / "examples" / "configs"
 
 
+@pytest.mark.slow
 def test_a_table_of_a_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

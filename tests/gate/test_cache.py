@@ -106,6 +106,23 @@ def test_what_is_imported_counts(repository: Path) -> None:
     assert gate(repository).report.exit_code == 0
 
 
+def test_a_link_that_leads_elsewhere_is_another_import(repository: Path) -> None:
+    put(repository, a=IMPORTS)
+    (repository / "specs" / "lib").mkdir()
+    library = repository / "specs" / "lib" / "ours.place"
+    right, wrong = repository / "specs" / "right.txt", repository / "specs" / "wrong.txt"
+    right.write_text(LIBRARY)
+    wrong.write_text(LIBRARY.replace("optimizer replicated", "optimizer materialized"))
+    library.symlink_to(right)
+    assert gate(repository).report.exit_code == 0
+    library.unlink()
+    library.symlink_to(wrong)
+    assert gate(repository).report.exit_code == 1
+    library.unlink()
+    library.symlink_to(right)
+    assert gate(repository).report.exit_code == 0
+
+
 def test_a_new_version_decides_anew(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put(repository, a=GOOD)
     gate(repository)

@@ -25,6 +25,7 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(ROOT)}
 
 
+@pytest.mark.slow
 def test_the_report_is_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     outputs = set()
     for jobs in ("1", "2", "3"):

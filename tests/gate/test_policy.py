@@ -77,6 +77,7 @@ def test_not_this_one(repository: Path, text: str, capsys: pytest.CaptureFixture
         (f"allow gi02 {WHY}", "PL032", "there is no finding `gi02`"),
         (f"allow UN01 {WHY}", "PL033", "`UN01` cannot be accepted: nobody knows whether the spec is right"),
         (f"allow VA01 {WHY}", "PL033", "`VA01` cannot be accepted: there is nothing to prove"),
+        (f"allow CL02 {WHY}", "PL033", "`CL02` cannot be accepted: nobody knows whether the claim is true"),
         (f"allow PL310 {WHY}", "PL033", f"`PL310` {AN_ERROR}"),
         (f"allow PL900 {WHY}", "PL033", f"`PL900` {AN_ERROR}"),
         (f"allow EX01 {WHY}", "PL033", "`EX01` cannot be accepted: it is about what somebody asked for"),
@@ -329,3 +330,33 @@ def test_writing_a_baseline_needs_a_reason(repository: Path, capsys: pytest.Capt
     assert code == 2 and "--write-baseline needs a --reason" in out
     code, out = gate(capsys, "--write-baseline", "--reason", "x", "specs")
     assert code == 2 and "name none" in out
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("sync norm over dp by none", "error[GI01]: the gradient of `norm` is never summed over dp"),
+        ("scale norm by 1/dp", "error[GI03]: the gradient of `norm` is wrong by the constant factor"),
+    ],
+)
+def test_what_is_accepted_hides_no_other_fault(
+    repository: Path, line: str, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (
+        HEAD.replace("tensor_parallel", "sequence_parallel")
+        + f"sync norm over tp by none # placelogic: allow GI01 {WHY}\n"
+    )
+    put(repository, text)
+    assert gate(capsys)[0] == 0
+    put(repository, text + line + "\n")
+    code, out = gate(capsys)
+    assert code == 1
+    assert told in out
+
+
+def test_what_shows_along_another_axis_does_not_follow(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = HEAD.replace("zero2(dp) * tensor_parallel", "data_parallel(dp) * sequence_parallel")
+    put(repository, text + f"sync norm over tp by none # placelogic: allow GI01 {WHY}\nsync norm over dp by none\n")
+    code, out = gate(capsys)
+    assert code == 1
+    assert "error[SC01]: copies of `norm` along dp apply different updates" in out

@@ -137,7 +137,7 @@ def _head(draft: Draft) -> None:
     lines.append(f"  logits = linear {source} with {name} from hidden to vocab")
     parallel = " parallel" if random.random() < 0.6 else ""
     lines.append(f"  loss = cross_entropy logits over vocab{parallel}")
-    draft.tensors += [("last", "x"), ("last", "logits")]
+    draft.tensors += [("last", "x"), ("last", "logits"), ("last", "loss")]
     draft.blocks.append(lines)
 
 

@@ -19,7 +19,7 @@ def judged() -> dict[int, Judged]:
     return {}
 
 
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.slow) for part in range(1, PARTS))])
 def test_proof_and_simulation_agree(part: int, judged: dict[int, Judged]) -> None:
     for seed in range(part, COUNT, PARTS):
         judged[seed] = judge(draw(seed), seed, meshes=3)
@@ -30,11 +30,11 @@ def test_proof_and_simulation_agree(part: int, judged: dict[int, Judged]) -> Non
 
 def test_the_mix_is_healthy(judged: dict[int, Judged]) -> None:
     """Agreement on specs that are all wrong, or all errors, would say little."""
-    if len(judged) < COUNT:
-        pytest.skip("judged in part only")
-    share = {verdict: count / COUNT for verdict, count in Counter(one.verdict for one in judged.values()).items()}
+    if len(judged) < COUNT // PARTS:
+        pytest.skip("judged elsewhere")
+    share = {verdict: count / len(judged) for verdict, count in Counter(one.verdict for one in judged.values()).items()}
     assert share["proved"] >= 0.2, share
     assert share["refuted"] >= 0.3, share
     assert share.get("error", 0) < 0.15, share
     met = {code for one in judged.values() for code in one.codes}
-    assert {"FW03", "FW04", "FW05", "FW06"} <= met, met
+    assert len(judged) < COUNT or {"FW03", "FW04", "FW05", "FW06"} <= met, met

@@ -29,7 +29,7 @@ CASES = [
     ),
     (
         block(MATRIX, "b = bias p with bias over hidden", "r = reduce b over tp by sum", "y = gelu r"),
-        "from line 12 on write\nb = reduce p over tp by sum\n  r = bias b with bias over hidden",
+        "from line 12 on write\nb = reduce p over tp by sum\nr = bias b with bias over hidden",
     ),
     (
         block(MATRIX, "b = bias p with bias over hidden scaled by 1/tp", "r = reduce b over tp by sum", "y = gelu r"),

@@ -27,6 +27,10 @@ APPLIES = {
     "redundant_loss_summed": "2 g",
     "never_reduced": "y[tp=0]",
     "f19_summed_again": "2 part",
+    "expert_bias_before_the_sum": "2 part",
+    "scores_of_cut_experts_never_summed": "g[tp=0]",
+    "gate_of_shares_never_summed": "g[tp=0]",
+    "low_rank_update_never_summed": "g[tp=0]",
 }
 """What the first device applies, in the first finding."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from fractions import Fraction
@@ -51,6 +52,11 @@ def test_every_example_of_a_hint_is_right(word):
 def test_every_example_of_an_operation_is_right(word):
     assert f"= {word} " in OPERATIONS[word]
     assert parses(f"block b {{\n{OPERATIONS[word]}\n}}")
+
+
+def test_the_hint_about_operations_names_every_function():
+    (names,) = re.findall(r"^!function_name: (.+)$", load._grammar_file().read_text(encoding="utf-8"), re.MULTILINE)
+    assert set(re.findall(r'"(\w+)"', names)) <= set(OPERATIONS)
 
 
 def parses(text: str) -> bool:
