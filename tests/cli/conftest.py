@@ -36,6 +36,7 @@ class Options:
     rlimit: int = 1000
     timeout_s: float = 10.0
     require_stated: bool = False
+    every: bool = False
 
 
 def _program(line: str, span: Span) -> Program:
