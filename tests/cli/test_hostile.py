@@ -238,4 +238,4 @@ def test_a_closed_pipe(command: list[str], here: Path) -> None:
 @pytest.mark.parametrize("limit", ["nan", "inf"])
 def test_endless_timeouts(limit: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "-", "--timeout", limit]) == 2
-    assert "timeout must be more than 0 seconds, and not endless" in capsys.readouterr().err
+    assert f"{limit} is no number that can be computed with" in capsys.readouterr().err
