@@ -110,7 +110,10 @@ def figures(folder: Path, runs: int) -> Iterator[tuple[str, str, tuple[float, fl
 
 def cost_figures(runs: int) -> Iterator[tuple[str, str, tuple[float, float, float]]]:
     """Formulas from a cold start, and a sweep over sizes with the functions that are exported."""
+    from inspect import signature
+
     import numpy as np
+
     from placelogic import cost
     from placelogic.costing import rendered
 
@@ -119,11 +122,11 @@ def cost_figures(runs: int) -> Iterator[tuple[str, str, tuple[float, float, floa
     module: dict = {}
     exec(rendered("llama", [cost(LLAMA, spec="open")], "rank", "python"), module)
     points = np.random.default_rng(0)
-    sizes = {name: points.integers(1, most, SWEEP) for name, most in (("dp", 256), ("tp", 16), ("pp", 32), ("cp", 16), ("M", 64))}
+    sizes = {name: points.integers(1, most, SWEEP) for name, most in (("dp", 256), ("tp", 16), ("pp", 32), ("cp", 16), ("M", 64), ("batch", 64), ("sequence", 8192))}
 
     def sweep() -> None:
-        module["memory_peak_padded"](**{name: sizes[name] for name in ("dp", "tp", "pp")})
-        module["traffic_sent"](**sizes)
+        for function in (module["memory_peak_padded"], module["traffic_sent"]):
+            function(**{name: sizes[name] for name in signature(function).parameters})
 
     yield f"its peak and traffic at {SWEEP:,} points (dp, tp, pp, cp, M), NumPy", "5 s", measured(sweep, runs)
 
