@@ -87,15 +87,17 @@ def test_what_can_be_stated_where_there_are_blocks(checked: Checked) -> None:
 LONG = BLOCK.replace("  y = add x, d", "  e = dropout d\n  y = add x, e")
 
 
-@pytest.mark.parametrize(("block", "place"), [(BLOCK, "a.place:15:1"), (LONG, "a.place:16:1")])
-def test_a_tensor_that_does_not_fit_is_blamed_on_the_line(block: str, place: str, checked: Checked) -> None:
+@pytest.mark.parametrize(
+    ("block", "place", "reader"), [(BLOCK, "a.place:15:1", ""), (LONG, "a.place:16:1", " for `add` in line 14")]
+)
+def test_a_tensor_that_does_not_fit_is_blamed_on_the_line(block: str, place: str, reader: str, checked: Checked) -> None:
     text = HEAD + SEQUENCE + block + "forward d of layer over tp by none\n"
     text = text.replace("block layer {", "block layer repeat 2 {")
     printed = checked(text)[1]
     first, *more = printed.split("\nerror[")
     assert first.startswith("error[FW05]: `add` gets pieces of sequence and a whole tensor over tp\n"), printed
     assert f"--> {place}\n" in first
-    assert "`d` does not lie along tp as it has to" in first
+    assert f" `d` does not lie along tp as it has to{reader}\n" in first, first
     assert "every device   pieces of sequence and a whole tensor   whole tensors\n" in first
     assert "= fix (verified): write `forward d of layer over tp by sum` in line " in first
     assert more and all("(a consequence of the finding above)" in one for one in more), printed
