@@ -175,12 +175,16 @@ def _others(
 ) -> Iterator[Finding]:
     """Further faults of the same obligation: those that show although the axes of each one before are 1."""
     rest = one
-    while known.axes:
+    single: set[str] = set()
+    while not single.issuperset(known.axes):
+        single.update(known.axes)
         alone = [test("=", sizes.size(axis), ONE) for axis in known.axes]
         rest = replace(rest, violation=both(rest.violation, *alone))
         match _search(program, sizes, solver, rest, simulated):
             case Found(sizes=env, confirmation=Confirmation(wrong=True, at=at)):
                 known = _finding(program, sizes, rest, env, at)
+                if known.axes and single.issuperset(known.axes):
+                    return  # the same fault: a factor such as dp/2 is wrong at dp = 1 too
                 yield known
             case GaveUp(reason=reason):
                 yield _unknown(rest, reason)
