@@ -103,14 +103,15 @@ def gather(kind: Kind, size: Ratio) -> Moved:
 
 
 def route(kind: Kind, size: Ratio, owner: Stack) -> Moved:
-    """Contributions travel to the owner of each element and are summed there."""
+    """Contributions travel to the owner of each element and are summed there: the first thing that happens to
+    them, before any is tied."""
     if kind.mixed:
         return _where_not_ruined(kind, lambda value: route(value, size, owner))
     match kind.value:
         case "share":
-            return Moved(replace(own(owner), tied=kind.tied))
+            return Moved(own(owner))
         case "copy" | "root":
-            return Moved(Kind(kind.value, kind.root, owner, tied=kind.tied), size, True)
+            return Moved(Kind(kind.value, kind.root, owner), size, True)
 
 
 def settle(kind: Kind, room: Stack | None) -> Kind:
