@@ -84,6 +84,7 @@ def main() -> int:
         print(f"{len(found)} mutants")
         return 0
     results = known
+    options.hints = {result.key: result.killed_by for result in known}
     if not options.tables:
         with tempfile.TemporaryDirectory() as folder:
             results = _merged(known, list(_shared_out(found, Path(folder), options)), files, options.again)
@@ -119,7 +120,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--list", action="store_true", help="print the mutants and stop")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--every", type=int, default=1, help="only every n-th mutant")
-    parser.add_argument("--json", help="keep the results here; those of files not asked about stay")
+    parser.add_argument("--json", help="keep the results here; those of files not asked about stay, and what killed a "
+                        "mutant is asked first the next time")  # fmt: skip
     parser.add_argument("--again", action="store_true", help="only what survived according to --json, and update it")
     parser.add_argument("--tables", action="store_true", help="try nothing, only count what --json holds")
     parser.add_argument("--report", help="update the tables of this page")
@@ -179,8 +181,16 @@ def _work(mine: list[Mutation], tree: Path, options: argparse.Namespace) -> Iter
     for index, mutation in enumerate(mine):
         began = time.process_time(), os.times()
         reach = [one for one in asked if _reaches(mutation, one.ran)]
-        # What killed one tends to kill its neighbours; then the cheapest that killed many.
-        reach.sort(key=lambda one: (one.check.stem != last, -(1 + kills[one.check.stem]) / one.cost, one.check.stem))
+        # What killed it the last time, what killed its neighbour; then the cheapest that killed many.
+        hint = options.hints.get(mutation.key)
+        reach.sort(
+            key=lambda one: (
+                one.check.name != hint,
+                one.check.stem != last,
+                -(1 + kills[one.check.stem]) / one.cost,
+                one.check.stem,
+            )
+        )
         if options.doubt or reason(mutation) is None:
             reach += [one for one in random if _reaches(mutation, one.ran)]
         killed_by, last = _try(mutation, tree, reach)
