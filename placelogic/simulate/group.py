@@ -25,14 +25,16 @@ class Rule:
 
 class Group:
     """Geometry and state of one weight group; arrays are never changed in place, so devices
-    that hold the same numbers may share them."""
+    that hold the same numbers may share them. `kept`: axes along which each device keeps only its own piece of
+    the gradient that reaches these weights."""
 
-    def __init__(self, number: int, weights: Weights, grid: Grid, split: Axes) -> None:
+    def __init__(self, number: int, weights: Weights, grid: Grid, split: Axes, kept: Axes = ()) -> None:
         self.number = number
         self.weights = weights
         self.name = weights.name
         self.grid = grid
         self.split = split
+        self.kept = kept
         self.stop: str | None = None
         self._place_uses()
         self._geometry = geometry = Geometry(weights, self._sizes, self.shifted)
@@ -90,7 +92,7 @@ class Group:
             a
             for a in grid.axes
             # Along the stages of these weights each use is computed whole, where it is.
-            if a in cut_activations and a not in self.split and a not in self.own_room and a != self.uses_axis
+            if (a in cut_activations or a in self.kept) and a not in self.split and a not in self.own_room and a != self.uses_axis
         )
         self.computed_local = self.local(self.own_room.values())
         # Along these every device of a group computes the very same thing.
