@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from placelogic.problem import Problem
 from placelogic.program.facts import Reach
 from placelogic.program.program import Program
-from placelogic.prove.formula import Formula, at_least, either, both, negate, test
+from placelogic.prove.formula import Formula, at_least, both, either, negate, test
 from placelogic.prove.layers import about_values
 from placelogic.prove.obligations import Obligation
 from placelogic.prove.ratio import ONE
@@ -47,8 +47,8 @@ def in_any_case(program: Program, obligations: Iterable[Obligation], sizes: Size
     """The obligations, such that what violates one is wrong whatever comes before what.
 
     Of all weights with a line that changes something, those that gradients reach first meet no line but their
-    own. So where the gradients of all of these are wrong by their own lines, some are wrong in any case; and
-    so are others where no line changes anything."""
+    own. So where the gradients of all of these are wrong by their own lines, training is wrong in any case; so it
+    is, with any others that are wrong, where no line changes anything."""
     reaches = reaches_of(program)
     every = tuple(obligations)
     changed = {r.weights: either(*(_changes(o, sizes) for o in reaches if o.weights == r.weights)) for r in reaches}
@@ -58,11 +58,8 @@ def in_any_case(program: Program, obligations: Iterable[Obligation], sizes: Size
     for one in every:
         others = [name for name in changed if name != one.weights]
         if about_values(one) and others:
-            same = [
-                either(negate(changed[name]), wrong[name]) if one.weights in changed else negate(changed[name])
-                for name in others
-            ]
-            one = replace(one, violation=both(one.violation, *same))
+            surely = (either(negate(changed[name]), wrong[name]) for name in others)
+            one = replace(one, violation=both(one.violation, *surely))
         yield one
 
 

@@ -209,6 +209,8 @@ def _counterexamples_hold(program: Program, report: SpecReport) -> str | None:
 def _innocent(program: Program, report: SpecReport, some: list[Mesh]) -> str | None:
     """Weights that no finding speaks of are right after one step, where the faults cannot reach them yet."""
     faults = list(_faults(report))
+    if next(readings(program), None) is not None:
+        return None  # what depends on the reading is not told
     if program.clip is not None or any(f.weights is None or not f.code.startswith(LOCAL) for f in faults):
         return None
     guilty = {name for fault in faults for name in (fault.weights or "").split(", ")}
