@@ -162,9 +162,8 @@ def readings(program: Program) -> Iterator[Program]:
         return
     for line in layers.overrides:
         for weights in program.weights:
-            again = weights.layers is not None or weights.uses is not None or any(
-                cut.dim == "layer" for cut in weights.params.cuts
-            )
+            tied = weights.uses is not None and weights.uses.first and weights.uses.last
+            again = tied or weights.layers is not None or any(cut.dim == "layer" for cut in weights.params.cuts)
             if weights.name != line.tensor or again:
                 more = (*layers.overrides, replace(line, tensor=weights.name))
                 yield replace(program, layers=replace(layers, overrides=more))
