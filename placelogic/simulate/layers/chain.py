@@ -77,16 +77,19 @@ class Chain:
         layer.made[tensor] = arrays
         for place, boundary in enumerate(self.plan.at(layer.block.name, tensor, None)):
             layer.before[tensor, place] = arrays
-            arrays = moves.forward(arrays, boundary.forward, boundary.axis, self.grid, self._factor(boundary.forward), self.ragged)
+            arrays = self._ahead(arrays, boundary.forward, boundary.axis)
         layer.arrays[tensor] = arrays
 
     def _take(self, layer: Layer, index: int, slot: int, tensor: str) -> Arrays:
         arrays = layer.arrays[tensor]
         for place, boundary in enumerate(self.plan.at(layer.block.name, tensor, (index, slot))):
             layer.crossed[index, slot, place] = arrays
-            arrays = moves.forward(arrays, boundary.forward, boundary.axis, self.grid, self._factor(boundary.forward), self.ragged)
+            arrays = self._ahead(arrays, boundary.forward, boundary.axis)
         layer.read[index, slot] = arrays
         return arrays
+
+    def _ahead(self, arrays: Arrays, move: Move, axis: str) -> Arrays:
+        return moves.forward(arrays, move, axis, self.grid, self._factor(move), self.ragged)
 
     def _factor(self, move: Move) -> int:
         return 1 if move.scale is None else self.number(move.scale)
@@ -97,7 +100,7 @@ class Chain:
                 arrays = ins[0]
                 for place, (axis, (there, _)) in enumerate(self._moves(layer, index)):
                     layer.crossed[index, -1, place] = arrays
-                    arrays = moves.forward(arrays, there, axis, self.grid, self._factor(there), self.ragged)
+                    arrays = self._ahead(arrays, there, axis)
                 return arrays
             case bl.CrossEntropy():
                 total = self._totals(layer, index, op, ins[0])
