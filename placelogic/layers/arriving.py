@@ -111,7 +111,9 @@ def _reach(program: Program, line: Override) -> Reach:
             factor = number(0)
     cut = line.axes if line.by == "slice" else ()
     weights = program.group(line.tensor)
-    return Reach(weights.name, factor, cut, line.axes if line.by == "sum" else (), _doubt(program, weights, line), line.origin)
+    return Reach(
+        weights.name, factor, cut, line.axes if line.by == "sum" else (), _doubt(program, weights, line), line.origin
+    )
 
 
 def _doubt(program: Program, weights: Weights, line: Override) -> str | None:
@@ -146,4 +148,3 @@ def _crossing(program: Program, line: Override, axis: str) -> Crossing:
     changes = line.by in ("sum", "slice", "zero") or line.scale is not None
     done = "nothing crosses between devices" if whole or samples_along(program, axis) else "it is not said what happens"
     return Crossing("", line.tensor, axis, line.direction, done, "none" if whole else None, changes, line.origin)
-

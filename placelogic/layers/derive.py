@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement
 
+from placelogic.layers.arriving import arriving
 from placelogic.layers.cases import Case, cases
 from placelogic.layers.deal import dealt
 from placelogic.layers.flows import flows, needs
@@ -14,7 +15,6 @@ from placelogic.layers.operations import weights_of
 from placelogic.layers.overrides import overridden
 from placelogic.layers.places import same_dim
 from placelogic.layers.planning import AxisPlan, plan_axis
-from placelogic.layers.arriving import arriving
 from placelogic.layers.record import Gradient, Layer
 from placelogic.layers.walk import Walk
 from placelogic.layers.wants import stream

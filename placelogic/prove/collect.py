@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from placelogic.program.facts import Flow
 from placelogic.program.program import Program, Scale, ScaleLoss, Step, Weights, flat
+from placelogic.prove.arriving import Doubt, doubts, in_any_case, reaches_of
 from placelogic.prove.divide import division_obligations
 from placelogic.prove.gradient import clip_obligations, gradient_obligations, update_count
 from placelogic.prove.layers import about_values, flows_of, is_plain, line_obligations, need_obligations, through
 from placelogic.prove.obligations import Obligation
 from placelogic.prove.publish import publication_obligations
-from placelogic.prove.arriving import Doubt, doubts, in_any_case, reaches_of
 from placelogic.prove.run import Run
 from placelogic.prove.sizes import Sizes
 from placelogic.prove.start import random_obligations, start_obligations

@@ -145,7 +145,9 @@ def through(
         if about_values(one):
             yield replace(
                 one,
-                name=f"{one.name}, by {flow.tensor} of {flow.block}" if flow.block else f"{one.name}, by what reaches it",
+                name=f"{one.name}, by {flow.tensor} of {flow.block}"
+                if flow.block
+                else f"{one.name}, by what reaches it",
                 violation=both(when, one.violation, beyond),
                 stated=True,
                 through=Through(flow, updates[0] if updates else {}),

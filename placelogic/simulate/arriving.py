@@ -6,11 +6,15 @@ the gradients of the weights."""
 
 from __future__ import annotations
 
-from placelogic.program.block import Override
+from typing import TYPE_CHECKING
+
 from placelogic.program.program import Axes, Program
 from placelogic.simulate.arithmetic import PRIME, inverse, residue
 from placelogic.simulate.group import Group
 from placelogic.simulate.work import Work
+
+if TYPE_CHECKING:
+    from placelogic.program.habits import Override
 
 
 def lines_of(program: Program, weights: str) -> tuple[Override, ...]:
@@ -26,7 +30,9 @@ def kept_along(lines: tuple[Override, ...]) -> Axes:
     return tuple(axis for line in lines if line.by == "slice" for axis in line.axes)
 
 
-def arrive(lines: tuple[Override, ...], group: Group, work: Work, term: int, arrays: list[list[int]]) -> list[list[int]]:
+def arrive(
+    lines: tuple[Override, ...], group: Group, work: Work, term: int, arrays: list[list[int]]
+) -> list[list[int]]:
     """The gradients of one group on every device, as they are after these lines."""
     for line in lines:
         for axis in line.axes if line.by in ("sum", "mean") else ():

@@ -40,9 +40,7 @@ class Machine:
         self.model = Model(self.work)
         split = self.work.split
         self.lines = [lines_of(program, weights.name) for weights in program.weights]
-        self.groups = [
-            Group(i, w, self.grid, split, kept_along(self.lines[i])) for i, w in enumerate(program.weights)
-        ]
+        self.groups = [Group(i, w, self.grid, split, kept_along(self.lines[i])) for i, w in enumerate(program.weights)]
         self.trained = [g for g in self.groups if not g.weights.frozen]
         self._stepping = [any(g.holder[x] for g in self.trained) for x in range(self.grid.count)]
         self.states = {g.number: State(g) for g in self.groups}

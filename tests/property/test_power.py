@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from placelogic.layers import arriving as lines
-from placelogic.prove import arriving, collect, gradient, kinds, state, transfer
 from placelogic.program.expr import number
+from placelogic.prove import arriving, collect, gradient, kinds, state, transfer
 from placelogic.prove.formula import FALSE
 from placelogic.prove.kinds import Kind, Moved
 from placelogic.prove.ratio import ONE

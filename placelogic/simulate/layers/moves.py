@@ -69,9 +69,7 @@ def _forward(arrays: Sequence[Array], move: Move, ragged: Ragged) -> list[Array]
     raise AssertionError(move.kind)
 
 
-def backward(
-    arrays: Arrays, move: Move, axis: str, grid: Grid, factor: int, ragged: Ragged, before: Arrays
-) -> Arrays:
+def backward(arrays: Arrays, move: Move, axis: str, grid: Grid, factor: int, ragged: Ragged, before: Arrays) -> Arrays:
     """The gradient of what the tensor was `before` the move forward: as that lies, whatever arrives."""
     out = list(arrays)
     for members in grid.groups((axis,)):
