@@ -30,7 +30,7 @@ def arriving(program: Program, layers: Layers) -> Layering:
     problems = [one for line in layers.overrides for one in _problems(program, line)]
     if problems:
         raise SpecError(*problems)
-    reaches = [_reach(program, line) for line in layers.overrides]
+    reaches = [_reach(program, line) for line in layers.overrides if line.axes]  # `over none` does nothing
     flows = []
     for weights in program.weights:
         mine = tuple(reach for reach in reaches if reach.weights == weights.name)

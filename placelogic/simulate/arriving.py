@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 def lines_of(program: Program, weights: str) -> tuple[Override, ...]:
-    """The lines that name these weights, in written order."""
+    """The lines that name these weights, in written order; over no axis nothing happens."""
     layers = program.layers
     if layers is None or layers.blocks:
         return ()
-    return tuple(line for line in layers.overrides if line.tensor == weights)
+    return tuple(line for line in layers.overrides if line.tensor == weights and line.axes)
 
 
 def kept_along(lines: tuple[Override, ...]) -> Axes:
