@@ -43,9 +43,9 @@ ROOT = Path(__file__).resolve().parents[1]
 FILES = [
     "prove/kinds.py", "prove/transfer.py", "prove/values.py", "prove/run.py", "prove/gradient.py", "prove/differ.py",
     "prove/state.py", "prove/publish.py", "prove/start.py", "prove/whole.py", "prove/alignment.py", "prove/layers.py",
-    "prove/boundary.py", "prove/streams.py", "prove/divide.py", "elaborate/facts.py", "elaborate/derive.py",
+    "prove/arriving.py", "prove/boundary.py", "prove/streams.py", "prove/divide.py", "elaborate/facts.py", "elaborate/derive.py",
     "layers/scale.py", "layers/values.py", "layers/moving.py", "layers/forward.py", "layers/backward.py",
-    "layers/record.py", "layers/walk.py", "layers/cases.py", "layers/flows.py", "layers/order.py",
+    "layers/arriving.py", "layers/record.py", "layers/walk.py", "layers/cases.py", "layers/flows.py", "layers/order.py",
     "layers/operations.py", "layers/places.py", "layers/attending.py", "layers/crossing.py", "layers/wants.py",
     "layers/planning.py", "layers/overrides.py", "layers/heads.py", "layers/deal.py", "layers/derive.py",
 ]  # fmt: skip
@@ -70,7 +70,7 @@ class Result:
 
 def main() -> int:
     options = _options()
-    files = [file for file in FILES if not options.files or Path(file).name in options.files]
+    files = [file for file in FILES if not options.files or {file, Path(file).name} & set(options.files)]
     found = [m for file in files for m in mutations((ROOT / "placelogic" / file).read_text(), file)]
     found = found[:: options.every]
     store = Path(options.json) if options.json else None
