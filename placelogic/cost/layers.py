@@ -6,13 +6,14 @@ layers of a stage and the micro-batches in flight. A spec without blocks has nei
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import sympy
 
 from placelogic.cost.data import Collective, Held, Options, Place, Transient
 from placelogic.cost.schedule import in_flight, in_flight_at_end, in_flight_at_start
+from placelogic.cost.stages import bounded, mixed, repeated
 from placelogic.cost.symbols import Sizes, largest, total
 from placelogic.cost.widths import width, widths_of
 from placelogic.layers.derive import complete
@@ -28,7 +29,12 @@ from placelogic.program.program import Program
 NOT_DERIVED = "activations, and what layers send to each other, are not derived: the spec states no layer operations"
 STATISTICS = "not counted: row statistics of norms and of fused attention (two numbers, or one, for each row)"
 SPREAD = (
-    "activations are not derived: {blocks} are both repeated, and the spec does not say which stages have which layers"
+    "assumed: stages hold equally many consecutive layers of {blocks}, in this order; weights and activations of a stage "
+    "are those of its layers"
+)
+BOUNDED = (
+    "activations, and layers on stages that are not the first or last, are at most this: which layers meet on one stage, "
+    "or are in flight together, is taken as it costs the most where it is not determined"
 )
 
 WIDTHS = {"mask": "int8", "softmax": "fp32"}
@@ -40,22 +46,22 @@ def has_layers(program: Program) -> bool:
     return program.layers is not None and bool(program.layers.blocks)
 
 
-def notes(program: Program) -> Iterator[str]:
-    """What is left out, in words."""
+def notes(program: Program, sizes: Sizes) -> Iterator[str]:
+    """What is left out, and what is assumed, in words."""
     if not has_layers(program):
         yield NOT_DERIVED
-    elif (names := _unclear(program)) is not None:
+        return
+    yield STATISTICS
+    if mixed(program):
+        names = _listed(block.name for block in repeated(program))
         yield SPREAD.format(blocks=names)
-    else:
-        yield STATISTICS
+        if bounded(program, sizes):
+            yield BOUNDED
 
 
-def _unclear(program: Program) -> str | None:
-    assert program.layers is not None
-    repeated = [block.name for block in program.layers.blocks if block.repeat is not None]
-    if program.stages is None or len(repeated) < 2:
-        return None
-    return " and ".join(f"`{name}`" for name in repeated)
+def _listed(names: Iterable[str]) -> str:
+    *most, last = (f"`{name}`" for name in names)
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +75,7 @@ class _Reading:
 
     @classmethod
     def of(cls, program: Program, sizes: Sizes, options: Options) -> _Reading | None:
-        if not has_layers(program) or not options.activations or _unclear(program) is not None:
+        if not has_layers(program) or not options.activations:
             return None
         laid = program if program.layering is not None else complete(program)
         assert laid.layering is not None and laid.layers is not None
@@ -91,6 +97,8 @@ class _Reading:
         count = sympy.Integer(1) if block.repeat is None else self.sizes.read(block.repeat)
         if self.program.stages is None or place.name in ("all", "single"):
             return count
+        if block.repeat is not None and place.stage is not None:
+            return dict(place.stage.even)[block.name]
         if block.repeat is not None:
             return count / self.sizes.meanings[self.program.stages.axis]
         last = bool(repeated) and position > repeated[-1]
@@ -130,16 +138,19 @@ def _held(reading: _Reading, places: tuple[Place, ...]) -> Iterator[Held]:
     for place in places:
         for block in reading.blocks:
             layers = reading.layers_on(block, place)
-            if layers == 0:
+            if layers == 0 and (place.stage is None or dict(place.stage.whole).get(block.name, 0) == 0):
                 continue
-            flying = layers * _in_flight(reading, block, place)
+            flying = rounded = layers * _in_flight(reading, block, place)
+            if place.stage is not None and block.repeat is not None:
+                flying, rounded = (dict(found)[block.name] for found in (place.stage.kept, place.stage.rounded))
             for dtype in dict.fromkeys(reading.dtype_of(block, one) for one in kept if one.block == block.name):
                 mine = [one for one in kept if one.block == block.name and reading.dtype_of(block, one) == dtype]
-                elements = sympy.factor(total(reading.elements(one) for one in mine)) * flying
+                elements = sympy.factor(total(reading.elements(one) for one in mine))
                 host = hosted(reading.program, block)
                 yield Held(
-                    place, "activations", "activations", block.name, host, elements, elements, width(dtype), dtype
-                )
+                    place, "activations", "activations", block.name, host, elements * flying, elements * rounded,
+                    width(dtype), dtype,
+                )  # fmt: skip
 
 
 def _in_flight(reading: _Reading, block: Block, place: Place) -> sympy.Expr:
