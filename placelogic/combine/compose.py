@@ -10,7 +10,6 @@ from placelogic.combine.strategies import Strategy, bound, scope_of, strategy
 from placelogic.elaborate.bind import axis_names
 from placelogic.elaborate.library import Scope
 from placelogic.problem import SpecError
-from placelogic.program.catalog import KINDS
 from placelogic.program.expr import Name
 from placelogic.source import Span
 from placelogic.syntax import ast
@@ -152,7 +151,7 @@ def _text(
     lines = [*head, f"mesh {', '.join(axes) or _fresh('N', taken)}"]
     lines.append(f"let {', '.join(sizes[size] for size in ('h', 'L', 'V', 'E'))}")
     lines.append(f"microbatches {sizes['M']}")
-    for kind in KINDS:
+    for kind in _WEIGHTS:
         name, properties = _WEIGHTS[kind]
         route = f", routed over {'*'.join(routed)}" if kind == "expert" and routed else ""
         lines.append(f"weights {name} {{ {properties.format(**sizes)}{route} }}")

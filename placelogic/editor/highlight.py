@@ -17,7 +17,7 @@ STATEMENTS = (
 OPERATIONS = (
     "accumulate", "replace", "reduce", "gather", "update", "broadcast", "refresh", "skip", "offload", "fetch", "each",
     "microbatch", "input", "linear", "bias", "embedding", "norm", "gelu", "silu", "relu", "sigmoid", "tanh", "softplus",
-    "nonlinear", "dropout", "add", "multiply", "router", "dispatch", "combine", "cross_entropy", "slice",
+    "nonlinear", "dropout", "add", "multiply", "concat", "router", "dispatch", "combine", "cross_entropy", "slice",
     "reduce_scatter", "all_to_all",
 )  # fmt: skip
 """What begins a line of a step, or what an operation of a block begins with."""

@@ -59,6 +59,8 @@ def _operator(op: bl.Operation) -> ast.Operator:
             return ast.AddTensorsOp(inputs, NOWHERE)
         case bl.Multiply(_, inputs):
             return ast.MultiplyOp(inputs, NOWHERE)
+        case bl.Concat(_, inputs, into):
+            return ast.ConcatOp(inputs, into, NOWHERE)
         case bl.Attention():
             words = ("causal", "fused", "dropout", "positions")
             written = tuple(word for word in words if getattr(op, word))

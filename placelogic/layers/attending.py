@@ -1,12 +1,12 @@
-"""How queries, keys and values are brought together for attention."""
+"""How queries, keys and values are brought together for attention, and parts of them before."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from placelogic.layers.crossing import Lay
+from placelogic.layers.crossing import SHARE, Lay
 from placelogic.program import block as bl
-from placelogic.program.block import Dims
+from placelogic.program.block import Block, Dims
 
 
 def attended(op: bl.Attention, keys: Dims, come: Sequence[Lay], trades: bool) -> list[Lay]:
@@ -22,3 +22,16 @@ def attended(op: bl.Attention, keys: Dims, come: Sequence[Lay], trades: bool) ->
         return [query, key, value]  # the batch
     # Whole keys and values; queries by heads or by their places in the sequence.
     return [query if query in (op.heads, op.sequence) else None, None, None]
+
+
+def put_together(
+    block: Block, op: bl.Concat, come: Sequence[Lay], want: Lay
+) -> tuple[Lay, list[tuple[Lay, bool]]]:
+    """How the result of a concat lies, and for each part how it is to lie, and whether its gradient comes back as
+    shares: where others are cut on a dimension that it does not have."""
+    dims = [block.tensors[tensor][:-1] for tensor in op.inputs]
+    if SHARE in come:
+        return SHARE, [(lay if lay == SHARE else None, False) for lay in come]
+    cut = list(dict.fromkeys(lay for lay in come if lay in dims[0]))
+    made = want if want in dims[0] else cut[0] if len(cut) == 1 else None
+    return made, [(made, False) if made in its else (None, made is not None) for its in dims]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from placelogic.compat import assert_never
-from placelogic.layers.attending import attended
+from placelogic.layers.attending import attended, put_together
 from placelogic.layers.crossing import SHARE, Lay, crossing, written
 from placelogic.layers.operations import inputs
 from placelogic.layers.places import ANY, experts_dim, split_dim, stated_dim, weights_dim
@@ -105,6 +105,8 @@ class AxisPlan:
                 for slot in range(len(come)):
                     self._take(index, slot, SHARE if come[slot] == SHARE else target)
                 return SHARE if SHARE in come else target
+            case bl.Concat():
+                return self._concat(index, op, come)
             case bl.Attention():
                 return self._attention(index, op, come)
             case bl.Dispatch():
@@ -213,6 +215,12 @@ class AxisPlan:
         for slot, lay in enumerate(come):
             self._take(index, slot, SHARE if lay == SHARE else None, partial=lay != SHARE)
         return SHARE
+
+    def _concat(self, index: int, op: bl.Concat, come: list[Lay]) -> Lay:
+        made, targets = put_together(self.block, op, come, self.wanted.get(op.output))
+        for slot, (target, partial) in enumerate(targets):
+            self._take(index, slot, target, partial)
+        return made
 
     def _attention(self, index: int, op: bl.Attention, come: list[Lay]) -> Lay:
         trades = self._trades()

@@ -599,6 +599,15 @@ class MultiplyOp:
 
 
 @dataclass(frozen=True, slots=True)
+class ConcatOp:
+    """`concat a, b to head`: the last dimensions one after the other, in a dimension `into`."""
+
+    inputs: tuple[str, ...]
+    into: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class AttentionOp:
     """`words`: causal, fused, dropout, positions, those that were written, in that order."""
 
@@ -659,6 +668,7 @@ Operator = (
     | FunctionOp
     | AddTensorsOp
     | MultiplyOp
+    | ConcatOp
     | AttentionOp
     | RouterOp
     | DispatchOp

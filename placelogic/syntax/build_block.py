@@ -43,6 +43,9 @@ class BlockBuilder(BuilderBase):
     def build_multiply(self, span: Span, left: Token, right: Token) -> ast.MultiplyOp:
         return ast.MultiplyOp((str(left), str(right)), span)
 
+    def build_concat(self, span: Span, tensors: tuple[str, ...], into: Token) -> ast.ConcatOp:
+        return ast.ConcatOp(tensors, str(into), span)
+
     def build_attention(self, span: Span, query: Token, key: Token, value: Token, *words: str) -> ast.AttentionOp:
         self._once(((word, word, span) for word in words), "line")
         return ast.AttentionOp(str(query), str(key), str(value), tuple(words), span)
