@@ -12,7 +12,7 @@ from placelogic.elaborate.shapes import BlockReader, used_dims
 from placelogic.elaborate.sizes import Sizes
 from placelogic.elaborate.targets import Groups, select
 from placelogic.problem import closest
-from placelogic.program.block import Block, CrossEntropy, Layers, Region
+from placelogic.program.block import Block, CrossEntropy, Dims, Layers, Region
 from placelogic.program.expr import Expr, number
 from placelogic.program.program import Split
 from placelogic.source import Span
@@ -28,6 +28,7 @@ def read_layers(
     """All blocks of a spec, in written order; None in a spec that says nothing about operations."""
     dims = _dims(items, sizes, log)
     blocks: dict[str, tuple[Block, Item]] = {}
+    joined: dict[str, Dims] = {}
     count = 0
     for item in select(items, ast.BlockStmt):
         node = item.statement
@@ -41,7 +42,7 @@ def read_layers(
             line = blocks[node.name][0].span.line
             log.at(item, "PL210", f"block `{node.name}` stands twice, first in line {line}", node.span, "rename one")
             continue
-        block = _block(node, item, dims, sizes, groups, log)
+        block = _block(node, item, dims, sizes, groups, log, joined)
         if block is not None:
             blocks[node.name] = (block, item)
     _chain(blocks, log)
@@ -94,8 +95,9 @@ def _check_used(items: Sequence[Item], blocks: tuple[Block, ...], log: Log) -> N
 
 
 def _block(
-    node: ast.BlockStmt, item: Item, dims: dict[str, Expr], sizes: Sizes, groups: Groups, log: Log
-) -> Block | None:
+    node: ast.BlockStmt, item: Item, dims: dict[str, Expr], sizes: Sizes, groups: Groups, log: Log,
+    joined: dict[str, Dims],
+) -> Block | None:  # fmt: skip
     before = len(log.problems)
     first, *rest = node.lines
     inputs = [line for line in node.lines if isinstance(line, ast.InputLine)]
@@ -106,7 +108,7 @@ def _block(
     repeat = None if node.repeat is None else sizes.expr(node.repeat, item, node.span)
     if repeat is not None:
         sizes.positive(repeat, f"the number of layers of block `{node.name}`", item, node.span)
-    reader = BlockReader(item, dims, sizes, groups, log)
+    reader = BlockReader(item, dims, sizes, groups, log, joined)
     if reader.known(inputs[0].dims, inputs[0].span):
         reader.define(inputs[0].name, inputs[0].dims, inputs[0].span)
     else:

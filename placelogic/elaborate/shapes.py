@@ -31,12 +31,12 @@ class BlockReader:
     sizes: Sizes
     groups: Groups
     log: Log
+    joined: dict[str, Dims]
     tensors: dict[str, Dims] = field(default_factory=dict)
     operations: list[bl.Operation] = field(default_factory=list)
     used: set[str] = field(default_factory=set)
     routers: set[str] = field(default_factory=set)
     failed: set[str] = field(default_factory=set)
-    joined: dict[str, Dims] = field(default_factory=dict)
 
     def problem(self, code: str, message: str, span: Span, hint: str | None) -> None:
         self.log.at(self.item, code, message, span, hint)

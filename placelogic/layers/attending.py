@@ -17,6 +17,8 @@ def attended(op: bl.Attention, keys: Dims, come: Sequence[Lay], trades: bool) ->
         return [op.heads, op.kv_heads, op.kv_heads]
     if query == op.heads and key == value == op.kv_heads:
         return [query, key, value]
+    if query == op.heads == op.kv_heads and all(lay in (None, op.heads) for lay in come):
+        return [op.heads, op.heads, op.heads]  # each query head has a key head of its own
     mixing = {op.sequence, keys[-1], op.kv_heads}
     if key == value and key is not None and query == key and key not in mixing:
         return [query, key, value]  # the batch
