@@ -94,4 +94,5 @@ def warmed(device: int, depth: int, chunks: int, batches: int | None) -> list[tu
             flying[chunks - 1 - (place - most) // depth % chunks] -= 1
         if place + 1 >= most:
             found.append(tuple(flying))
-    return found
+    # With one group of micro-batches all forward passes come first, on every device.
+    return found if batches is not None else [*found, (depth,) * chunks]

@@ -53,7 +53,7 @@ def staged(program: Program, sizes: Sizes, places: tuple[Place, ...]) -> tuple[P
     if stages is None or not mixed(program) or any(place.axis != stages.axis for place in places):
         return places
     dealt = _Dealt(program, sizes, stages)
-    return tuple(found for place in places for found in dealt.at(place))
+    return tuple(dict.fromkeys(found for place in places for found in dealt.at(place)))
 
 
 class _Dealt:

@@ -185,13 +185,15 @@ def test_experts_keep_and_send_what_their_device_routes() -> None:
     assert simplify(volume(cost, "e") - sympy.sympify("L*4*(e - 1)/e*2*k*b*s*h")) == 0
 
 
-def test_what_costs_do_not_know() -> None:
+def test_several_repeated_blocks_on_stages() -> None:
     head = "mesh e, p\nmicrobatches M\nmodel deepseek_moe { moe_layers 27, hidden 2048, heads 16, ffn 10944, "
     head += "expert_ffn 1408, experts 64, top 6, vocab 102400, experts_over e }\nuse expert_parallel(e)"
     cost = of(head + " * pipeline(p)")
-    assert any("`dense` and `layer` are both repeated" in note for note in cost.notes)
-    assert not [h for h in cost.held if h.state == "activations"]
-    assert [h for h in of(head).held if h.state == "activations"]
+    assert any("consecutive layers of `dense` and `layer`" in note for note in cost.notes)
+    assert {h.group for h in cost.held if h.state == "activations"} == {"dense", "layer", "finish"}
+
+
+def test_what_costs_do_not_know() -> None:
     with pytest.raises(SpecError) as refused:
         of(f"mesh t\n{GPT}precision mlp {{ params bf16, compute bf16 }}")
     assert refused.value.problems[0].code == "PL362"
