@@ -13,12 +13,13 @@ import sympy
 
 from placelogic.cost.data import Collective, Held, Options, Place, Transient
 from placelogic.cost.schedule import in_flight, in_flight_at_end, in_flight_at_start
+from placelogic.cost.shards import ceiling
 from placelogic.cost.stages import bounded, mixed, repeated
 from placelogic.cost.symbols import Sizes, largest, total
 from placelogic.cost.widths import width, widths_of
 from placelogic.layers.derive import complete
 from placelogic.layers.operations import weights_of
-from placelogic.layers.saved import Saved, hosted, saved
+from placelogic.layers.saved import Saved, hosted, saved, spanning
 from placelogic.layers.sent import Sent, sent
 from placelogic.problem import Problem, SpecError
 from placelogic.program.block import Block
@@ -118,8 +119,26 @@ class _Reading:
             raise SpecError(Problem("PL362", message, two[1].span, hint))
         return next(iter(found), "fp32")
 
-    def bytes(self, block: Block, one: Saved) -> sympy.Expr:
-        return self.elements(one) * width(self.dtype_of(block, one))
+    def made_again(self, block: Block, one: Saved, place: Place) -> sympy.Expr:
+        """Bytes while a region runs again: of as many layers as run together."""
+        found = self.elements(one) * width(self.dtype_of(block, one))
+        if one.every is None:
+            return found
+        together = sympy.Min(self.sizes.read(one.every), self.layers_on(block, place))
+        return found * (together - 1 if one.inner else together)
+
+    def kept_of(self, block: Block, place: Place, whole: bool) -> sympy.Expr:
+        """The part of its layers of which a block keeps something: of those that run again together, one."""
+        every = spanning(block)
+        if every is None:
+            return sympy.Integer(1)
+        layers = self.layers_on(block, place)
+        if whole:
+            layers = dict(place.stage.whole)[block.name] if place.stage is not None else layers
+            here = layers if place.name in ("all", "single") else ceiling(layers)
+            return ceiling(here / self.sizes.read(every)) / layers if layers != 0 else sympy.Integer(1)
+        least = self.sizes.known(layers / self.sizes.read(every))
+        return 1 / layers if least is not None and least < 1 else 1 / self.sizes.read(every)
 
     def dtype_of(self, block: Block, one: Saved) -> str:
         return WIDTHS.get(one.width) or self.dtype(block)
@@ -146,9 +165,11 @@ def _held(reading: _Reading, places: tuple[Place, ...]) -> Iterator[Held]:
             for dtype in dict.fromkeys(reading.dtype_of(block, one) for one in kept if one.block == block.name):
                 mine = [one for one in kept if one.block == block.name and reading.dtype_of(block, one) == dtype]
                 elements = sympy.factor(total(reading.elements(one) for one in mine))
+                kept_of = [reading.kept_of(block, place, whole) for whole in (False, True)]
                 host = hosted(reading.program, block)
                 yield Held(
-                    place, "activations", "activations", block.name, host, elements * flying, elements * rounded,
+                    place, "activations", "activations", block.name, host, elements * flying * kept_of[0],
+                    elements * rounded * kept_of[1],
                     width(dtype), dtype,
                 )  # fmt: skip
 
@@ -171,16 +192,16 @@ def recomputed(program: Program, sizes: Sizes, places: tuple[Place, ...], option
         return
     made = [one for one in saved(reading.program, reading.plan) if one.region is not None and one.width != "statistics"]
     for block in reading.blocks:
-        regions: dict[int | None, sympy.Expr] = {}
-        for one in made:
-            if one.block == block.name:
-                regions[one.region] = regions.get(one.region, sympy.Integer(0)) + reading.bytes(block, one)
-        if not regions:
-            continue
-        amount = largest(list(regions.values()))
-        unit = block.name if block.repeat is None else f"one of {show(block.repeat)} layers"
-        for place in places:
+        mine = [one for one in made if one.block == block.name]
+        regions = dict.fromkeys(one.region for one in mine)
+        every = spanning(block)
+        several = "one" if every is None else show(every)
+        unit = block.name if block.repeat is None else f"{several} of {show(block.repeat)} layers"
+        for place in places if regions else ():
             if reading.layers_on(block, place) != 0:
+                amount = largest(
+                    [total(reading.made_again(block, one, place) for one in mine if one.region == n) for n in regions]
+                )
                 yield Transient(place, "recomputed", unit, block.name, amount, amount, reading.dtype(block))
 
 

@@ -13,7 +13,7 @@ from placelogic.elaborate.sizes import Sizes
 from placelogic.elaborate.targets import Groups, select
 from placelogic.problem import closest
 from placelogic.program.block import Block, CrossEntropy, Dims, Layers, Region
-from placelogic.program.expr import Expr, number
+from placelogic.program.expr import Expr, Num, number, show
 from placelogic.program.program import Split
 from placelogic.source import Span
 from placelogic.syntax import ast
@@ -47,7 +47,7 @@ def read_layers(
             blocks[node.name] = (block, item)
     _chain(blocks, log)
     for item in select(items, ast.CheckpointStmt):
-        _checkpoint(item, blocks, log)
+        _checkpoint(item, blocks, sizes, log)
     for block, item in blocks.values():
         _check_regions(block, item, log)
     read = tuple(block for block, _ in blocks.values())
@@ -164,7 +164,7 @@ def _chain(blocks: dict[str, tuple[Block, Item]], log: Log) -> None:
 # --- recomputation ----------------------------------------------------------------------------
 
 
-def _checkpoint(item: Item, blocks: dict[str, tuple[Block, Item]], log: Log) -> None:
+def _checkpoint(item: Item, blocks: dict[str, tuple[Block, Item]], sizes: Sizes, log: Log) -> None:
     node = item.statement
     assert isinstance(node, ast.CheckpointStmt)
     found = find_block(node.block, item, node.span, [block for block, _ in blocks.values()], log)
@@ -172,6 +172,10 @@ def _checkpoint(item: Item, blocks: dict[str, tuple[Block, Item]], log: Log) -> 
         return
     outputs = [op.output for op in found.operations]
     ends = (0, len(outputs) - 1)
+    every = None if node.every is None else sizes.expr(node.every, item, node.span)
+    if every is not None:
+        sizes.positive(every, "the number of layers that run again together", item, node.span)
+        _fits(found, every, item, log)
     if node.first is not None:
         for name in (node.first, node.last or node.first):
             if name not in outputs:
@@ -182,8 +186,16 @@ def _checkpoint(item: Item, blocks: dict[str, tuple[Block, Item]], log: Log) -> 
         if ends[0] > ends[1]:
             log.at(item, "PL377", f"`{node.last}` is made before `{node.first}`", node.span, "turn them round")
             return
-    region = Region(*ends, item.origin(node.span))
+    region = Region(*ends, item.origin(node.span), every)
     blocks[found.name] = (replace(found, regions=(*found.regions, region)), blocks[found.name][1])
+
+
+def _fits(block: Block, every: Expr, item: Item, log: Log) -> None:
+    """Logged where there are fewer layers than are to run together."""
+    repeat = number(1) if block.repeat is None else block.repeat
+    if isinstance(every, Num) and (every.value.denominator != 1 or isinstance(repeat, Num) and repeat.value < every.value):
+        log.at(item, "PL377", f"block `{block.name}` has {show(repeat)} layers, which are not run again by {show(every)}",
+               item.statement.span, "let it be a whole number, and no more than there are layers")  # fmt: skip
 
 
 def _check_regions(block: Block, item: Item, log: Log) -> None:

@@ -106,7 +106,10 @@ class AxisPlan:
                     self._take(index, slot, SHARE if come[slot] == SHARE else target)
                 return SHARE if SHARE in come else target
             case bl.Concat():
-                return self._concat(index, op, come)
+                made, targets = put_together(self.block, op, come, self.wanted.get(op.output))
+                for slot, (target, partial) in enumerate(targets):
+                    self._take(index, slot, target, partial)
+                return made
             case bl.Attention():
                 return self._attention(index, op, come)
             case bl.Dispatch():
@@ -215,12 +218,6 @@ class AxisPlan:
         for slot, lay in enumerate(come):
             self._take(index, slot, SHARE if lay == SHARE else None, partial=lay != SHARE)
         return SHARE
-
-    def _concat(self, index: int, op: bl.Concat, come: list[Lay]) -> Lay:
-        made, targets = put_together(self.block, op, come, self.wanted.get(op.output))
-        for slot, (target, partial) in enumerate(targets):
-            self._take(index, slot, target, partial)
-        return made
 
     def _attention(self, index: int, op: bl.Attention, come: list[Lay]) -> Lay:
         trades = self._trades()

@@ -226,11 +226,13 @@ Operation = (
 @dataclass(frozen=True, slots=True)
 class Region:
     """Operations `first` to `last` (indices, inclusive) run again in the backward pass: only what enters
-    them is saved."""
+    them is saved. `every`: of a whole block, that many layers run again together, and only what enters the first
+    of them is saved."""
 
     first: int
     last: int
     origin: Origin
+    every: Expr | None = None
 
 
 @dataclass(frozen=True, slots=True)

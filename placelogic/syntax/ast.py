@@ -718,11 +718,13 @@ class BlockStmt:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointStmt:
-    """`checkpoint decoder`, or `checkpoint first to last of decoder` (`last` None: one operation only)."""
+    """`checkpoint decoder`, `checkpoint decoder every 2`, or `checkpoint first to last of decoder` (`last` None:
+    one operation only). `every`: how many layers run again together."""
 
     block: str
     first: str | None
     last: str | None
+    every: Expr | None
     span: Span
 
 

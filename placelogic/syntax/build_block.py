@@ -81,11 +81,11 @@ class BlockBuilder(BuilderBase):
 
     # --- about blocks ---
 
-    def build_checkpoint_block(self, span: Span, block: Token) -> ast.CheckpointStmt:
-        return ast.CheckpointStmt(str(block), None, None, span)
+    def build_checkpoint_block(self, span: Span, block: Token, every: Expr | None) -> ast.CheckpointStmt:
+        return ast.CheckpointStmt(str(block), None, None, every, span)
 
     def build_checkpoint_part(self, span: Span, first: Token, last: Token | None, block: Token) -> ast.CheckpointStmt:
-        return ast.CheckpointStmt(str(block), str(first), plain(last), span)
+        return ast.CheckpointStmt(str(block), str(first), plain(last), None, span)
 
     def build_override(
         self, span: Span, direction, tensor: Token, block: Token | None, axes: tuple, by, scale: Expr | None

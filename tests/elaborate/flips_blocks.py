@@ -83,6 +83,14 @@ LAYER_TEXTS: list[tuple[tuple[str, ...], str, str]] = [
      HEAD.replace("weights w { }", "weights w { size 4 }").split("weights v")[0] + "dims batch, sequence, hidden\n", "block b {\n@\n}"),
     (("", "checkpoint b", "checkpoint y of b", "checkpoint x1 to y of b"), ONE,
      FRAME.replace("@", "x1 = gelu x\ny = gelu x1") + "@"),
+    (("", "checkpoint b", "checkpoint b every 2", "checkpoint b every 3", "checkpoint b every h"), ONE,
+     FRAME.replace("@", "y = gelu x").replace("block b", "block b repeat L") + "@"),
+    (("k = concat q, s to whole", "k = concat q, r to whole", "k = concat r, q to whole", "k = concat q, t to other",
+      "k = concat q, t, s to third", "k = concat t, q to other"),
+     ONE + "dims nope, rope = 2, free, whole = nope + rope, other = nope + free, third = nope + free + rope\n",
+     FRAME.replace("@", "q = linear x with w from hidden to heads, nope\nr = linear x with w from hidden to heads, rope\n"
+     "s = linear x with w from hidden to rope\nt = linear x with w from hidden to heads, free\n@\nu = norm k over heads\n"
+     "v1 = norm q over heads\nv2 = norm r over heads\nv3 = norm s over rope\nv4 = norm t over heads\n") + "@"),
     (("", "forward x of b over tp by none", "backward x of b over tp by none", "backward x of b over tp by sum",
       "backward x of b over tp by sum scale 1/tp",
       "backward y over tp by mean", "backward y over tp by zero", "backward y over tp, cp by zero",
