@@ -100,7 +100,7 @@ LAYER_TEXTS: list[tuple[tuple[str, ...], str, str]] = [
      FRAME.replace("@", "x1 = gelu x\ny = gelu x1") + "@"),
     (("", "checkpoint b", "checkpoint b every 2", "checkpoint b every 3", "checkpoint b every h"), ONE,
      FRAME.replace("@", "y = gelu x").replace("block b", "block b repeat L") + "@"),
-    (JOINS, ONE + "dims nope, rope = 2, free\n", f"@\n{USES}"),
+    (JOINS, ONE + "dims nope, rope, free\n", f"@\n{USES}"),
     (("", "forward x of b over tp by none", "backward x of b over tp by none", "backward x of b over tp by sum",
       "backward x of b over tp by sum scale 1/tp",
       "backward y over tp by mean", "backward y over tp by zero", "backward y over tp, cp by zero",
