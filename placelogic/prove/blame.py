@@ -224,10 +224,14 @@ def _constant(
     if counted:
         axes = ", ".join(counted)
         times = f"{'*'.join(counted)} times" if factor > 1 else "several times"
+        once = [t for t in terms if live(t, sizes, env) and not set(counted) & set(t.counted)]
+        where = " on one of its ways, and once on another" if once else ""
+        if once:
+            times = f"{'*'.join(counted)} times"
         return Blame(
             "GI02",
             counted,
-            f"{what} counts every contribution {times}",
+            f"{what} counts every contribution {times}{where}",
             f"along {axes} each device already holds the whole gradient, and they are summed",
             f"leave {axes} out, or average instead of summing",
             "scale",
