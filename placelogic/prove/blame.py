@@ -144,7 +144,9 @@ def blame(
             rows,
         )
     if len(set(every)) == 1 and every[0] is not None:
-        return _constant(sizes, terms, env, every[0], what, rows, weights)
+        flows = program.layering.flows if program.layering is not None else ()
+        partly = any(flow.weights == weights.name for flow in flows)
+        return _constant(sizes, terms, env, every[0], what, rows, weights, partly)
     return Blame(
         "GI04",
         table.axes,
@@ -218,20 +220,18 @@ def _constant(
     what: str,
     rows: tuple[DeviceRow, ...],
     weights: Weights,
+    partly: bool,
 ) -> Blame:
+    """`partly`: other parts of the gradient come another way, and are told for themselves."""
     counted = tuple(dict.fromkeys(a for t in terms if live(t, sizes, env) for a in t.counted))
     counted = tuple(axis for axis in counted if members(weights, sizes, axis).at(env) > 1)
     if counted:
         axes = ", ".join(counted)
         times = f"{'*'.join(counted)} times" if factor > 1 else "several times"
-        once = [t for t in terms if live(t, sizes, env) and not set(counted) & set(t.counted)]
-        where = " on one of its ways, and once on another" if once else ""
-        if once:
-            times = f"{'*'.join(counted)} times"
         return Blame(
             "GI02",
             counted,
-            f"{what} counts every contribution {times}{where}",
+            f"{what} counts {'a part of its contributions' if partly else 'every contribution'} {times}",
             f"along {axes} each device already holds the whole gradient, and they are summed",
             f"leave {axes} out, or average instead of summing",
             "scale",
