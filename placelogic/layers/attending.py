@@ -34,6 +34,5 @@ def put_together(
     dims = [block.tensors[tensor][:-1] for tensor in op.inputs]
     if SHARE in come:
         return SHARE, [(lay if lay == SHARE else None, False) for lay in come]
-    cut = list(dict.fromkeys(lay for lay in come if lay in dims[0]))
-    made = want if want in dims[0] else cut[0] if len(cut) == 1 else None
+    made = want if want in dims[0] else next((lay for lay in come if lay in dims[0]), None)
     return made, [(made, False) if made in its else (None, made is not None) for its in dims]
