@@ -22,10 +22,10 @@ _WEIGHTS = {
     "matrix": ("attn", "size 4*{h}*{h}*{L}, layers {L}, kind matrix"),
     "vector": ("norm", "size 2*{h}*{L}, layers {L}, kind vector"),
     "embedding": ("embed", "size {V}*{h}, kind embedding, used on first and last"),
-    "router": ("router", "size {E}*{h}*{L}, layers {L}, kind router"),
     "expert": ("expert", "size 3*{E}*{h}*{h}*{L}, layers {L}, kind expert"),
+    "router": ("router", "size {E}*{h}*{L}, layers {L}, kind router"),
 }
-"""One weight group of each kind. The embedding is tied: without stages, that says nothing."""
+"""One weight group of each kind but `latent`, which strategies place as norms. The embedding is tied: without stages, that says nothing."""
 
 
 @dataclass(frozen=True, slots=True)
