@@ -125,6 +125,31 @@ def test_the_ends_of_the_model() -> None:
     assert activations(cost, "last", "start") == activations(cost, "first", "finish") == 0
 
 
+def test_several_layers_run_again_together() -> None:
+    """Of k layers one input is kept, and all of their activations exist at once: l/k Ainput and k Aintermediate, as in
+    Narayanan et al., arXiv 2104.04473, section 3.5. The input of the first is kept already."""
+    cost = of(f"mesh t\nlet k\n{GPT}use tensor_parallel(t)\ncheckpoint layer every k")
+    assert simplify(activations(cost, "all") - sympy.sympify("2*s*b*h*L/k")) == 0
+    (again,) = cost.transients
+    layer = sympy.sympify("s*b*h*(10 + 24/t + 5*a*s/(h*t))", {"s": Symbol("s")})
+    together = sympy.Min(Symbol("L"), Symbol("k"))
+    assert simplify(again.bytes - together * layer + 2 * sympy.sympify("s*b*h")) == 0
+    one = of(f"mesh t\n{GPT}use tensor_parallel(t)\ncheckpoint layer every 1")
+    plain = of(f"mesh t\n{GPT}use tensor_parallel(t)\ncheckpoint layer")
+    assert simplify(one.memory.peak - plain.memory.peak) == 0
+    assert simplify(one.traffic.sent - plain.traffic.sent) == 0
+
+
+def test_layers_that_are_left_over_keep_an_input_too() -> None:
+    """Ten layers by four: three inputs, where two and a half are counted evenly."""
+    text = GPT.replace("let h, a, L,", "let h, a, L = 10,")
+    cost = of(f"mesh t\n{text}use tensor_parallel(t)\ncheckpoint layer every 4")
+    held = [h for h in cost.held if h.group == "layer" and h.state == "activations"]
+    one = sympy.sympify("s*b*h", {"s": Symbol("s")})
+    assert simplify(cost.at(sum(h.even for h in held)) - one * sympy.Rational(5, 2)) == 0
+    assert simplify(cost.at(sum(h.padded for h in held)) - one * 3) == 0
+
+
 def test_recomputation_is_a_transient_of_one_layer() -> None:
     cost = of(f"mesh t\n{GPT}use tensor_parallel(t)\ncheckpoint layer")
     assert simplify(activations(cost, "all") - sympy.sympify("2*s*b*h*L")) == 0
