@@ -119,13 +119,20 @@ class _Reading:
             raise SpecError(Problem("PL362", message, two[1].span, hint))
         return next(iter(found), "fp32")
 
-    def made_again(self, block: Block, one: Saved, place: Place) -> sympy.Expr:
+    def made_again(self, block: Block, one: Saved, place: Place, whole: bool) -> sympy.Expr:
         """Bytes while a region runs again: of as many layers as run together."""
         found = self.elements(one) * width(self.dtype_of(block, one))
         if one.every is None:
             return found
-        together = sympy.Min(self.sizes.read(one.every), self.layers_on(block, place))
+        together = sympy.Min(self.sizes.read(one.every), self.there(block, place, whole))
         return found * (together - 1 if one.inner else together)
+
+    def there(self, block: Block, place: Place, whole: bool) -> sympy.Expr:
+        """Layers of a block on a place, where they divide evenly, or as `whole` ones."""
+        layers = self.layers_on(block, place)
+        if not whole or place.name in ("all", "single"):
+            return layers
+        return dict(place.stage.whole)[block.name] if place.stage is not None else ceiling(layers)
 
     def kept_of(self, block: Block, place: Place, whole: bool) -> sympy.Expr:
         """The part of its layers of which a block keeps something: of those that run again together, one."""
@@ -134,8 +141,8 @@ class _Reading:
             return sympy.Integer(1)
         layers = self.layers_on(block, place)
         if whole:
-            layers = dict(place.stage.whole)[block.name] if place.stage is not None else layers
-            here = layers if place.name in ("all", "single") else ceiling(layers)
+            here = self.there(block, place, whole)
+            layers = here if place.stage is not None else layers
             return ceiling(here / self.sizes.read(every)) / layers if layers != 0 else sympy.Integer(1)
         least = self.sizes.known(layers / self.sizes.read(every))
         return 1 / layers if least is not None and least < 1 else 1 / self.sizes.read(every)
@@ -199,10 +206,14 @@ def recomputed(program: Program, sizes: Sizes, places: tuple[Place, ...], option
         unit = block.name if block.repeat is None else f"{several} of {show(block.repeat)} layers"
         for place in places if regions else ():
             if reading.layers_on(block, place) != 0:
-                amount = largest(
-                    [total(reading.made_again(block, one, place) for one in mine if one.region == n) for n in regions]
+                even, rounded = (
+                    largest(
+                        total(reading.made_again(block, one, place, whole) for one in mine if one.region == n)
+                        for n in regions
+                    )
+                    for whole in (False, True)
                 )
-                yield Transient(place, "recomputed", unit, block.name, amount, amount, reading.dtype(block))
+                yield Transient(place, "recomputed", unit, block.name, even, rounded, reading.dtype(block))
 
 
 # --- traffic ----------------------------------------------------------------------------------

@@ -186,6 +186,8 @@ def _checkpoint(item: Item, blocks: dict[str, tuple[Block, Item]], sizes: Sizes,
         if ends[0] > ends[1]:
             log.at(item, "PL377", f"`{node.last}` is made before `{node.first}`", node.span, "turn them round")
             return
+    if every == number(1):
+        every = None  # each by itself
     region = Region(*ends, item.origin(node.span), every)
     blocks[found.name] = (replace(found, regions=(*found.regions, region)), blocks[found.name][1])
 

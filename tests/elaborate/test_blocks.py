@@ -199,6 +199,7 @@ def test_a_dimension_without_a_size_is_an_open_size_of_its_name() -> None:
         "ffn",
         "vocab",
         "expert",
+        "both",
     ]
     # A later line may give it a size, also one of a model.
     assert (
