@@ -130,22 +130,15 @@ class _Reading:
     def there(self, block: Block, place: Place, whole: bool) -> sympy.Expr:
         """Layers of a block on a place, where they divide evenly, or as `whole` ones."""
         layers = self.layers_on(block, place)
-        if not whole or place.name in ("all", "single"):
+        stages = self.program.stages
+        if not whole or block.repeat is None or stages is None or place.name in ("all", "single"):
             return layers
-        return dict(place.stage.whole)[block.name] if place.stage is not None else ceiling(layers)
-
-    def kept_of(self, block: Block, place: Place, whole: bool) -> sympy.Expr:
-        """The part of its layers of which a block keeps something: of those that run again together, one."""
-        every = spanning(block)
-        if every is None:
-            return sympy.Integer(1)
-        layers = self.layers_on(block, place)
-        if whole:
-            here = self.there(block, place, whole)
-            layers = here if place.stage is not None else layers
-            return ceiling(here / self.sizes.read(every)) / layers if layers != 0 else sympy.Integer(1)
-        least = self.sizes.known(layers / self.sizes.read(every))
-        return 1 / layers if least is not None and least < 1 else 1 / self.sizes.read(every)
+        if place.stage is not None:
+            return dict(place.stage.whole)[block.name]
+        if place.name != "last":
+            return ceiling(layers)
+        before = (self.sizes.meanings[stages.axis] - 1) * ceiling(layers)
+        return sympy.Max(0, self.sizes.read(block.repeat) - before, evaluate=False)
 
     def dtype_of(self, block: Block, one: Saved) -> str:
         return WIDTHS.get(one.width) or self.dtype(block)
@@ -166,19 +159,43 @@ def _held(reading: _Reading, places: tuple[Place, ...]) -> Iterator[Held]:
             layers = reading.layers_on(block, place)
             if layers == 0 and (place.stage is None or dict(place.stage.whole).get(block.name, 0) == 0):
                 continue
-            flying = rounded = layers * _in_flight(reading, block, place)
-            if place.stage is not None and block.repeat is not None:
-                flying, rounded = (dict(found)[block.name] for found in (place.stage.kept, place.stage.rounded))
+            flying, rounded = _layers_kept(reading, block, place)
             for dtype in dict.fromkeys(reading.dtype_of(block, one) for one in kept if one.block == block.name):
                 mine = [one for one in kept if one.block == block.name and reading.dtype_of(block, one) == dtype]
                 elements = sympy.factor(total(reading.elements(one) for one in mine))
-                kept_of = [reading.kept_of(block, place, whole) for whole in (False, True)]
                 host = hosted(reading.program, block)
                 yield Held(
-                    place, "activations", "activations", block.name, host, elements * flying * kept_of[0],
-                    elements * rounded * kept_of[1],
+                    place, "activations", "activations", block.name, host, elements * flying, elements * rounded,
                     width(dtype), dtype,
                 )  # fmt: skip
+
+
+def _layers_kept(reading: _Reading, block: Block, place: Place) -> tuple[sympy.Expr, sympy.Expr]:
+    """Layers times micro-batches in flight of which a place keeps something: where all divides evenly, and as whole
+    layers. Of layers that run again together it is one; a chunk keeps one too for those that are left over."""
+    batches = _in_flight(reading, block, place)
+    layers, whole = (reading.there(block, place, rounded) for rounded in (False, True))
+    even, rounded = layers * batches, whole * batches
+    if place.stage is not None and block.repeat is not None:
+        even, rounded = (dict(found)[block.name] for found in (place.stage.kept, place.stage.rounded))
+    every = spanning(block)
+    if every is None:
+        return even, rounded
+    together, stages = reading.sizes.read(every), reading.program.stages
+    alone = stages is None or place.name in ("all", "single")
+    chunks = sympy.Integer(1) if alone or stages is None else reading.sizes.read(stages.chunks)
+    if stages is not None and stages.vee and not alone:
+        chunks = sympy.Integer(2)
+    groups = layers / (together * chunks)
+    known = reading.sizes.known(groups)
+    if known is not None and 0 < known < 1:
+        even = even / (groups * together)
+    else:
+        even = even / together
+    if place.stage is None or alone or chunks == 1:
+        return even, chunks * ceiling(whole / (chunks * together)) * batches
+    # Each chunk may have one more than divides evenly, for every micro-batch of it in flight.
+    return even, rounded / together + chunks * batches
 
 
 def _in_flight(reading: _Reading, block: Block, place: Place) -> sympy.Expr:
