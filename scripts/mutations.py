@@ -76,6 +76,10 @@ def mutations(source: str, file: str) -> list[Mutation]:
     found = []
     for path, node, where, nearest, lines in _sites(tree, (), "", None, (0, 0)):
         for new in _changes(node):
+            if file.startswith("layers"):  # there a share is a word of the plan, and nothing is called `ran`
+                new = ast.Constant(None) if isinstance(new, ast.Name) and new.id == "COPY" else new
+                if isinstance(new, ast.Attribute) and new.attr in ("read", "ran"):
+                    continue
             before, after = _text(node), "nothing" if new is None else _text(new)
             if nearest is not None and nearest is not node and len(before) < 12:
                 before, after = _in_context(nearest, node, new, before, after)
