@@ -30,7 +30,12 @@ NO_RULES = {
     "test_published": "how much is kept and sent",
 }
 """Modules of tests/layers that are not called, and why."""
-SLOW = {"test_proof_and_simulation_agree"}
+SLOW = {
+    "test_proof_and_simulation_agree", "test_what_a_layer_keeps", "test_latents_cross_and_not_the_width",
+    "test_a_stage_has_whole_layers_of_each_kind", "test_the_671_billion_parameters_of_deepseek_v3",
+    "test_counted_by_hand", "test_deepseek_v2_is_one_too",
+}  # fmt: skip
+"""Many specs at once, and how much is kept, sent and held."""
 STATEMENT = re.compile(r"^(?=(?:spec|model|strategy) )", re.MULTILINE)
 FIXES = {"test_lines"}
 """What is said of a fix matters here; elsewhere no fix is looked for."""
