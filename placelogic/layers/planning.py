@@ -158,7 +158,7 @@ class AxisPlan:
             return self._take(index, 0, come)
         if cut == ANY:
             cut = come if come in op.over else op.over[0]
-        if come == cut or (come is not None and come == experts_dim(self.block, op) == cut):
+        if come == cut:
             self.work[index] = Work(weights=cut)
             return self._take(index, 0, come)
         if come == SHARE:
