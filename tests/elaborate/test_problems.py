@@ -118,6 +118,8 @@ PROBLEMS = [
      "nothing says on which axis `e` is used first or last"),
     ("PL347", "mesh ep\nweights e { size 4, kind expert, dims in out, routed over ep }\ntokens over ep\n"
      "place e over ep { params sharded on in }", "which deals out whole experts"),
+    *(("PL347", f"mesh ep\nweights e {{ size 4, kind expert, routed over ep }}\ntokens over ep\nplace e over ep {{ params sharded on {on} }}",
+       f"cut `on {on}` there") for on in ("flat", "param", "layer")),
     ("PL335", SMALL + "step model {\n each microbatch { accumulate into main }\n update from mian\n}", "buffer `mian` is read"),
     ("PL335", SMALL + "step model {\n each microbatch { accumulate into main }\n reduce over N by mean\n update from main\n}",
      "the unnamed buffer is read"),
