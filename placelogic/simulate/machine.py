@@ -11,6 +11,7 @@ from placelogic.simulate.arithmetic import PRIME
 from placelogic.simulate.buffers import Buffer
 from placelogic.simulate.elements import COUNT
 from placelogic.simulate.group import Group
+from placelogic.simulate.layers.passes import passes
 from placelogic.simulate.mesh import Grid
 from placelogic.simulate.model import Model, disturbed, fresh, read_devices, read_single
 from placelogic.simulate.ops import Event, Runner
@@ -55,7 +56,7 @@ class Machine:
             if conflict.weights == group.name and self.grid.size[conflict.axis] > 1:
                 group.stop = group.stop or f"{conflict.state} are placed twice along {conflict.axis}"
         try:
-            group.check_static(self.clipping, self.work.microbatches, gathered)
+            group.check_static(self.clipping, self.work.microbatches, gathered, passes(self.program, group.name))
         except GroupStop as stop:
             group.stop = group.stop or str(stop)
 
