@@ -148,12 +148,13 @@ def check_loose_ends(groups: Groups, stages: Stages | None, layouts: Mapping[str
                    "is used first or last", loose.span, f"write `of {axis}`, or `stages over {axis}`")  # fmt: skip
 
 
-def check_routed(group: Group, params: Layout, log: Log) -> None:
+def check_routed(group: Group, params: Layout, splits: tuple[Split, ...], log: Log) -> None:
     """Routing sends tokens to whole experts: what it deals out are experts, not pieces of their matrices, of a flat
-    buffer, nor one matrix of an expert here and another there."""
+    buffer, nor one matrix of an expert here and another there. Whole layers only where no tokens are sent."""
     for axis in group.routed:
         cut = params.cut(axis)
-        if cut is not None and cut.letter == "S" and cut.dim in (*group.dims, "flat", "param", "layer"):
+        layers = ("layer",) if any(split.axis == axis for split in splits) else ()
+        if cut is not None and cut.letter == "S" and cut.dim in (*group.dims, "flat", "param", *layers):
             log.add("PL347", f"`{group.name}` is routed over {axis}, which deals out whole experts, and cut `on {cut.dim}` "
                     "there, which does not", cut.origin.span, "say `sharded` without a dimension, or drop `routed over`")  # fmt: skip
 

@@ -78,7 +78,7 @@ def resolve(name: str, items: Sequence[Item], span: Span, fixed: Mapping[str, in
         placements.check_activations(group, layouts["activations"], work.splits, log)
         placements.check_stages(group, layouts, log)
         steps.check_hosted(group, layouts, log)
-        placements.check_routed(group, layouts["params"], log)
+        placements.check_routed(group, layouts["params"], work.splits, log)
         everywhere[group.name] = layouts
         weights.append(_weights(group, layouts, items, groups, sizes, log))
     placements.check_loose_ends(groups, stages, everywhere, log)
