@@ -168,9 +168,11 @@ def check_stages(group: Group, layouts: Mapping[str, Layout], log: Log) -> None:
     for state, found in layouts.items():
         cut = found.cut(group.uses.axis)
         if cut is not None and (cut.dim == "flat" or (cut.letter == "S" and state in ("params", "activations"))):
+            said = any(isinstance(prop, ast.UsedOnProp) for prop in group.statement.props)
+            why = "drop `used on` from the weights" if said else "use it in layers: this follows from the blocks that use it"
             log.add("PL319", f"`{group.name}` lives on the end stages of {group.uses.axis}, so its {state} "
                     f"cannot be cut over {group.uses.axis} as well", cut.origin.span,
-                    f"leave {group.uses.axis} out, or drop `used on` from the weights")  # fmt: skip
+                    f"leave {group.uses.axis} out, or {why}")  # fmt: skip
 
 
 def _cuts(winners: dict[str, _Say]) -> tuple[Cut, ...]:

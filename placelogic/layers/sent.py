@@ -8,6 +8,7 @@ from typing import Literal
 
 from placelogic.layers.operations import inputs
 from placelogic.layers.saved import needed, region_of, routed, with_regions
+from placelogic.layers.stages import stage_of
 from placelogic.program import block as bl
 from placelogic.program.block import Block, Dims
 from placelogic.program.expr import Expr
@@ -103,7 +104,7 @@ def _block(program: Program, plan: Plan, block: Block, rings: set[str]) -> Itera
                 moves += _moves(plan, block, op.input, axis, forward, "again")
             for one in moves:
                 yield replace(one, of=(index, one.of))
-    if program.stages is not None and block.repeat is not None:
+    if program.stages is not None and (block.repeat is not None or _handed_over(program, block)):
         yield from _stages(program, plan, block)
 
 
@@ -151,6 +152,14 @@ def _repeated(program: Program, block: Block, boundary: Boundary, made: Mapping[
 def _attends(block: Block, boundary: Boundary) -> bool:
     readers = boundary.consumers or ()
     return any(isinstance(block.operations[index], bl.Attention) for index, _ in readers)
+
+
+def _handed_over(program: Program, block: Block) -> bool:
+    """Whether stages hand on what this block reads, where no block is repeated: it is the first on the last stage."""
+    assert program.layers is not None
+    lie = {other.name: stage_of(program, other.name) for other in program.layers.blocks}
+    first = next((name for name, place in lie.items() if place == "last"), None)
+    return "shared" not in lie.values() and block.name == first
 
 
 def _stages(program: Program, plan: Plan, block: Block) -> Iterator[Sent]:
