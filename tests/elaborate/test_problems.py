@@ -10,6 +10,9 @@ import pytest
 import placelogic.elaborate
 from tests.elaborate.helpers import SMALL, one, specs
 
+STAGED = "mesh pp\ndims batch, sequence, hidden\n"
+LAYER = "block layer repeat 4 {\n input x(batch, sequence, hidden)\n y = linear x with w from hidden to hidden\n}\n"
+
 PROBLEMS = [
     # --- names
     ("PL200", SMALL + "batch over n", "there is no axis `n`"),
