@@ -47,11 +47,11 @@ def test_as_if_it_were_said(first: str, last: str, head: str, more: str) -> None
 
 def test_stages_send_where_no_block_is_repeated() -> None:
     text = _text(", used on first", ", used on last", "head", "", "").replace("weights mlp { layers 12 }\n", "")
-    sends = [one for one in of(text).collectives if one.kind == "send"]
+    sends = [one for one in of(text).collectives if one.operation == "send"]
     assert {place.name for one in sends for place in one.places} == {"first", "middle", "last"}
     assert {one.group for one in sends} == {"finish"}
 
 
 def _numbers(cost) -> list[str]:  # type: ignore[no-untyped-def]
     held = [repr(held) for held in cost.held]
-    return [*held, *(f"{one.places} {one.group} {one.kind} {one.size} {one.times}" for one in cost.collectives)]
+    return [*held, *(f"{one.places} {one.group} {one.operation} {one.bytes} {one.times}" for one in cost.collectives)]
