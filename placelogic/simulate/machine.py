@@ -8,10 +8,10 @@ from math import prod
 from placelogic.program.program import BroadcastParams, GatherParams, Loop, Op, Program
 from placelogic.simulate import compare, events
 from placelogic.simulate.arithmetic import PRIME
+from placelogic.simulate.arriving import arrive, kept_along, lines_of
 from placelogic.simulate.buffers import Buffer
 from placelogic.simulate.elements import COUNT
 from placelogic.simulate.group import Group
-from placelogic.simulate.layers.passes import passes
 from placelogic.simulate.mesh import Grid
 from placelogic.simulate.model import Model, disturbed, fresh, read_devices, read_single
 from placelogic.simulate.ops import Event, Runner
@@ -39,7 +39,8 @@ class Machine:
         self.work = Work(program, self.grid, quantities, counts, per_item)
         self.model = Model(self.work)
         split = self.work.split
-        self.groups = [Group(i, w, self.grid, split) for i, w in enumerate(program.weights)]
+        self.lines = [lines_of(program, weights.name) for weights in program.weights]
+        self.groups = [Group(i, w, self.grid, split, kept_along(self.lines[i])) for i, w in enumerate(program.weights)]
         self.trained = [g for g in self.groups if not g.weights.frozen]
         self._stepping = [any(g.holder[x] for g in self.trained) for x in range(self.grid.count)]
         self.states = {g.number: State(g) for g in self.groups}
@@ -56,9 +57,16 @@ class Machine:
             if conflict.weights == group.name and self.grid.size[conflict.axis] > 1:
                 group.stop = group.stop or f"{conflict.state} are placed twice along {conflict.axis}"
         try:
-            group.check_static(self.clipping, self.work.microbatches, gathered, passes(self.program, group.name))
+            group.check_static(self.clipping, self.work.microbatches, gathered, self._passes(group.name))
         except GroupStop as stop:
             group.stop = group.stop or str(stop)
+
+    def _passes(self, weights: str) -> int:
+        if self.program.layers is None:
+            return 1
+        from placelogic.simulate.layers.passes import passes  # so that specs without blocks start faster
+
+        return passes(self.program.layers, weights)
 
     def run(self, steps: int) -> Outcome:
         for step in range(1, steps + 1):
@@ -137,7 +145,10 @@ class Machine:
 
         def backward(turn: int) -> Buffer:
             now = _less(others, [-v for v in read_devices(group, state.theta)]) if moving else seen
-            return fresh(self.model, group, turn, now)
+            buffer = fresh(self.model, group, turn, now)
+            if lines := self.lines[group.number]:
+                buffer.layers = [arrive(lines, group, self.work, t, arrays) for t, arrays in enumerate(buffer.layers)]
+            return buffer
 
         def feed(buffer: Buffer) -> None:
             self._feed(state, buffer, step, expected)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from placelogic.program import block as bl
-from placelogic.program.program import Program
 
 
-def passes(program: Program, weights: str) -> int:
-    """The most operations that compute with one matrix of these weights; 1 where operations are not stated. Each has
-    a matrix of its own, except those that read the rows of a table or multiply by it turned round."""
-    if program.layers is None:
-        return 1
+def passes(layers: bl.Layers, weights: str) -> int:
+    """The most operations that compute with one matrix of these weights. Each has a matrix of its own, except those
+    that read the rows of a table or multiply by it turned round."""
     most = 1
-    mine = [op for block in program.layers.blocks for op in block.operations if getattr(op, "weights", None) == weights]
+    mine = [op for block in layers.blocks for op in block.operations if getattr(op, "weights", None) == weights]
     for table in mine:
         if isinstance(table, bl.Embedding):
             rows, columns = (table.vocabulary,), table.produced
