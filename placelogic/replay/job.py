@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from placelogic.layers.operations import tied
 from placelogic.program.program import BroadcastParams, GatherParams, Loop, Op, Program, Update, flat
 from placelogic.replay import events, optimizers
 from placelogic.replay.buffers import Buffer
@@ -64,11 +65,12 @@ class Job:
         step = self.program.step(group.name)
         ops = tuple(flat(step.ops)) if step is not None else ()
         gathered = frozenset(axis for op in ops if isinstance(op, GatherParams) for axis in op.axes)
+        twice = tied(self.program.layers.blocks) if self.program.layers is not None else ()
         for conflict in self.program.conflicts:
             if conflict.weights == group.name and self.grid.size[conflict.axis] > 1:
                 group.stop = group.stop or f"{conflict.state} are placed twice along {conflict.axis}"
         try:
-            group.check(self.program.clip is not None, self.data.microbatches, gathered)
+            group.check(self.program.clip is not None, self.data.microbatches, gathered, group.name in twice)
         except CannotRun as stop:
             group.stop = group.stop or str(stop)
 

@@ -184,13 +184,18 @@ class _Job:
             uses = self.program.group(name).uses
             for x in range(count):
                 mine = found.setdefault(name, [{} for _ in range(count)])[x]
-                if count > 1 and uses is not None and not self._computes(uses, x, layer == 0):
+                if count > 1 and uses is not None and not self._computes(uses, x, self._begins(layer)):
                     continue
                 at = (0, 0) if self._tied(name) else (layer, index)
                 for element, value in made[x].items():
                     key = (*at, *sorted(element))
                     mine[key] = (mine.get(key, 0) + value) % PRIME
         return found
+
+    def _begins(self, layer: int) -> bool:
+        """Whether it lies before the layers that are shared out over stages."""
+        repeated = [number for number, block in enumerate(self.blocks) if block.repeat is not None]
+        return layer < repeated[0] if repeated else layer == 0
 
     def _computes(self, uses, x: int, first: bool) -> bool:  # type: ignore[no-untyped-def]
         """Whether the device is the stage of this use."""
