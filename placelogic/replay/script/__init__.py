@@ -11,7 +11,7 @@ from itertools import combinations
 
 from placelogic.problem import Problem, SpecError
 from placelogic.program.program import Program
-from placelogic.replay.cases import INSIDE, Case, count_by, refuted_case
+from placelogic.replay.cases import INSIDE, Case, count_by, inside_layers, refuted_case
 from placelogic.replay.meshes import NoMesh
 from placelogic.replay.script.build import Build
 from placelogic.replay.script.lines import NotShown
@@ -20,7 +20,7 @@ from placelogic.simulate import simulate
 from placelogic.simulate.work import Counts
 
 MOST_DEVICES = 8
-MOST_LINES = 999
+MOST_LINES = 92
 TOKENS = 2
 """Of one work item, unless the counterexample says."""
 
@@ -39,7 +39,8 @@ def _script(program: Program, finding: Finding, source: str) -> str:
     if finding.counterexample is None:
         raise NotShown("it names no mesh")
     stated = program.layers is not None and program.layers.overrides
-    if stated or (program.layering is not None and program.layering.flows) or finding.code >= "FW03" and finding.code.startswith("FW"):
+    unlike = program.layering is not None and program.layering.flows
+    if stated or unlike or inside_layers(finding):
         raise NotShown(INSIDE)
     case = refuted_case(source, program, finding, finding.counterexample)
     if case.meeting.ranks > MOST_DEVICES:

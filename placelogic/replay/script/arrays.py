@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from placelogic.program.program import Axes
 from placelogic.replay.script.layout import NOTHING, Layout, Places, Shape, places, same
-from placelogic.replay.script.lines import NotShown, by_device
+from placelogic.replay.script.lines import Names, NotShown, by_device
 from placelogic.simulate.group import Local, Rule
 
 if TYPE_CHECKING:
@@ -22,15 +22,21 @@ def start(layout: Layout) -> Shape:
     return Shape({**group.own_room, **group.routed_room}, frozenset(), group.alike)
 
 
-def kept(section: Section, on: str, found: Places, there: list[Local], why: str, source: str | None = None) -> Iterator[str]:
-    """`on` (or `source`) at these places."""
+def kept(
+    section: Section, on: str, found: Places, there: list[Local], why: str, source: str | None = None
+) -> Iterator[str]:
+    """`on` becomes itself, or `source`, at these places; no line where that is all of it."""
     source = source or on
-    if same(found, there):
-        if source != on:
-            yield f"{on} = {source}"
-        return
-    section.names.use("keep")
-    yield f"{on} = keep({source}, {by_device(found)})  # {why}"
+    if not same(found, there):
+        yield f"{on} = {taken(section.names, source, found)}  # {why}"
+
+
+def taken(names: Names, source: str, found: Places) -> str:
+    """What is at these places."""
+    if any(NOTHING in row for row in found):
+        names.use("keep")
+        return f"keep({source}, {by_device(found)})"
+    return f"{source}[{by_device(found)}]"
 
 
 def cut(section: Section, on: str, shape: Shape, rule: Rule, source: str | None = None) -> Iterator[str]:
@@ -72,16 +78,15 @@ def reduced(
     name = section.names.group(axes, sets)
     label = section.names.label(axes)
     if name is not None:
-        section.names.use("add")
         held = layout.held(shape)
-        longest = max(len(array) for array in held)
         sizes = {len(members) for members in sets if any(held[x] for x in members)}
         if mean and len(sizes) > 1:
             raise NotShown("process groups differ in size")
-        uneven = any(len({len(held[x]) for x in members}) > 1 for members in sets)
-        size = f", {longest}" if uneven else ""
+        if any(len({len(held[x]) for x in members}) > 1 for members in sets):
+            raise NotShown("arrays of different lengths are added")
+        section.names.use("add")
         share = f" / {max(sizes)}" if mean and sizes else ""
-        yield f'{on} = add({on}, "{name}"{size}){share}  # reduce over {label} by {"mean" if mean else "sum"}{where}'
+        yield f'{on} = add({on}, "{name}"){share}  # reduce over {label} by {"mean" if mean else "sum"}{where}'
     shape.alike |= frozenset(axes)
     bare = tuple(axis for axis in axes if axis not in group.gradients_rule)
     for axis in axes:
@@ -183,8 +188,13 @@ def _picked(
         if any(y != NOTHING and y not in at[x][1] for y, _ in row if x in at):
             raise NotShown("values come from outside the process group")
         flat.append([at[y][0] * longest + place if y != NOTHING else NOTHING for y, place in row])
+    if any(len(array) != longest for x, array in enumerate(held) if x in at):
+        padded = [
+            [*range(len(array)), *[NOTHING] * (longest - len(array))] if x in at else [] for x, array in enumerate(held)
+        ]
+        source = taken(section.names, source, padded)
     section.names.use("gather")
-    yield f'{on} = gather({source}, "{name}", {longest}, {by_device(flat)})  # {why}'
+    yield f"{on} = {taken(section.names, f'gather({source}, {chr(34)}{name}{chr(34)})', flat)}  # {why}"
 
 
 def stored(section: Section, part: Shape) -> tuple[list[str], str]:
@@ -203,4 +213,4 @@ def stored(section: Section, part: Shape) -> tuple[list[str], str]:
         found = places(layout.held(part), old)
         why = "a shard in a buffer that has room for all"
         lines += kept(section, "part", found, old, why, "part" if lines else "fresh")
-    return [line for line in lines if line != "part = fresh"], "part" if lines and lines != ["part = fresh"] else "fresh"
+    return lines, "part" if lines else "fresh"

@@ -45,12 +45,12 @@ def _single(layout: Layout) -> list[float]:
     return found
 
 
-def started(sections: Sequence[Section], names: Names) -> Iterator[str]:
-    yield "def start(rank, one):"
-    yield "    held = {}"
-    for section in sections:
-        yield from (f"    {line}" for line in _started(section, names))
-    yield "    return held"
+def started(sections: Sequence[Section], names: Names) -> tuple[str | None, list[str]]:
+    """What devices start with, where that is said in a few words; else a function that makes it."""
+    lines = [line for section in sections for line in _started(section, names)]
+    if len(lines) < 3 and all(" = one[" in line for line in lines):
+        return "{" + ", ".join(line[len("held[") :].replace("] = ", ": ", 1) for line in lines) + "}", []
+    return None, ["def start(rank, one):", "    held = {}", *(f"    {line}" for line in lines), "    return held"]
 
 
 def _started(section: Section, names: Names) -> Iterator[str]:
@@ -62,7 +62,9 @@ def _started(section: Section, names: Names) -> Iterator[str]:
         rows = _added(layout, rows, *lines.pop(0))
     if not group.weights.init:
         whole = all(local == tuple(range(layout.count)) for local in layout.params)
-        yield f'{on} = one["{name}"]' + ("" if whole else f"[{by_device([list(local) for local in layout.params])}]")
+        yield f'{on} = one["{name}"]' + (
+            ".clone()" if whole else f"[{by_device([list(local) for local in layout.params])}]"
+        )
     else:
         yield f"{on} = torch.tensor({by_device(_rounded(rows))})  # drawn by each device"
     for line, op in lines:
@@ -72,11 +74,11 @@ def _started(section: Section, names: Names) -> Iterator[str]:
             more = _added(layout, [[0.0] * len(local) for local in layout.params], line, op)
             yield f"{on} = {on} + torch.tensor({by_device(_rounded(more))})  # drawn by each device"
     if group.hosted:
-        yield f'held["{name}.host"] = {on}'
+        yield f'held["{name}.host"] = {on}.clone()'
     if group.weights.master:
         found = places(layout.optimizer, layout.params)
         if same(found, layout.params):
-            yield f'held["{name}.master"] = {on}'
+            yield f'held["{name}.master"] = {on}.clone()'
         elif not any(NOTHING in row for row in found):
             yield f'held["{name}.master"] = {on}[{by_device(found)}]'
         elif not group.weights.init:

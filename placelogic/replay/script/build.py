@@ -27,6 +27,8 @@ STEPS = 2
 
 
 class Build:
+    """All weights of `program` that are trained, at the mesh of `case`. Raises NotShown where a step cannot be written."""
+
     def __init__(
         self, program: Program, finding: Finding, source: str, case: Case, counts: Counts, per_item: int
     ) -> None:
@@ -35,7 +37,7 @@ class Build:
         self.grid = Grid(program.mesh.axes, meeting.sizes)
         self.work = Work(program, self.grid, meeting.quantities, counts, per_item)
         self.items = Items(self.work)
-        self.names = Names(lambda axes: program.mesh.label(axes))
+        self.names = Names(program.mesh.label)
         self.sections: list[Section] = []
         for number, weights in enumerate(program.weights):
             step = program.step(weights.name)
@@ -48,8 +50,12 @@ class Build:
 
     def text(self) -> str:
         singles = {section.name: self.items.single(section.layout.group) for section in self.sections}
-        functions = [list(self._single()), list(started(self.sections, self.names)), list(self._step())]
-        helpers = [body for name, body in text.HELPERS.items() if name in self.names.helpers]
+        self.begin, start = started(self.sections, self.names)
+        functions = [lines for lines in (list(self._single()), start, list(self._step())) if lines]
+        devices = list(range(self.grid.count))
+        self.together = all(sets == [devices] for sets in self.names.groups.values())
+        partial = any(sorted(x for members in sets for x in members) != devices for sets in self.names.groups.values())
+        helpers = [text.helper(name, self.together, partial) for name in text.HELPERS if name in self.names.helpers]
         parts = [*self._head(), *self._constants(singles)]
         for body in (self._gradient(), *helpers):
             parts += ["", *body.strip("\n").split("\n")]
@@ -67,12 +73,9 @@ class Build:
         message = finding.message.replace(chr(34), chr(39)).rstrip(".")
         yield from textwrap.wrap(f'"""{finding.code}, {where}: {message}.', WIDTH)
         yield ""
-        yield f"From {self.source}, by placelogic. Needs PyTorch; run it with Python."
-        yield '"""'
+        yield f'From {self.source}, by placelogic. Needs PyTorch; run it with Python."""'
         yield ""
-        yield "import sys"
-        yield "import tempfile"
-        yield ""
+        yield "import sys, tempfile"
         yield "import torch"
         yield "import torch.distributed as dist"
         yield "import torch.multiprocessing as mp"
@@ -86,16 +89,16 @@ class Build:
         axes = ", ".join(f"{axis} = {size}" for axis, size in self.case.meeting.sizes.items() if size > 1)
         told_axes = f"  # {axes}, the last axis fastest" if axes else ""
         yield f"DEVICES, ELEMENTS, STEPS = {self.grid.count}, {self.elements}, {steps}{told_axes}"
-        yield f"GROUPS = {self.names.groups}  # processes that communicate"
+        if not self.together:
+            groups = str(self.names.groups).replace("'", '"')
+            yield f"groups, GROUPS = {{}}, {groups}  # processes that communicate"
         yield "# (number of a work item, its tokens, by what its summed loss is multiplied); by device and micro-batch"
-        for line in self._tables(singles):
-            yield line
+        yield from self._tables(singles)
         yield f"START = {starts(self.sections)}"
         yield f"HELD = {{{', '.join(self._held(s) for s in self.sections)}}}  # elements by device"
         if self.overflow:
             yield f"OVERFLOWS = {spots}  # in every step one (item, element)"
             yield "overflow = []"
-        yield "groups = {}"
         yield "torch.set_default_dtype(torch.float64)"
 
     def _first(self, section: Section) -> list[Row]:
@@ -108,15 +111,12 @@ class Build:
         return f'"{section.name}": ' + (f"[{rows[0]}] * DEVICES" if alike and len(rows) > 1 else str(rows))
 
     def _tables(self, singles: dict[str, list[Row]]) -> Iterator[str]:
-        yield "WORK = {"
-        for name, devices in self.items.tables.items():
-            rows = [f"[{', '.join(told(rows) for rows in turns)}]" for turns in devices]
-            yield from _wrapped(f'    "{name}": [', rows, "],")
-        yield "}"
-        yield "SINGLE = {"
-        for name, rows in singles.items():
-            yield from _wrapped(f'    "{name}": [', [told([row])[1:-1] for row in rows], "],")
-        yield "}"
+        tables = {
+            name: [f"[{', '.join(told(rows) for rows in turns)}]" for turns in devices]
+            for name, devices in self.items.tables.items()
+        }
+        yield from _table("WORK", tables)
+        yield from _table("SINGLE", {name: [told([row])[1:-1] for row in rows] for name, rows in singles.items()})
 
     # --- functions ---------------------------------------------------------------------------------
 
@@ -127,10 +127,15 @@ class Build:
         return text.GRADIENT.replace(anchor, text.OVERFLOW + anchor)
 
     def _worker(self) -> str:
-        if not self.overflow:
-            return text.WORKER
-        anchor = "        one, held = "
-        return text.WORKER.replace(anchor, f"        overflow[:] = OVERFLOWS[number]\n{anchor}")
+        found = text.WORKER
+        if self.begin is not None:
+            found = found.replace("start(rank, one)", self.begin)
+        if not self.together:
+            found = found.replace("    one = ", text.GROUPS + "    one = ", 1)
+        if self.overflow:
+            anchor = "        one, held = "
+            found = found.replace(anchor, f"        overflow[:] = OVERFLOWS[number]\n{anchor}")
+        return found
 
     def _single(self) -> Iterator[str]:
         yield "def single(one):"
@@ -153,9 +158,12 @@ class Build:
             for axis, fact in self.program.facts.get(section.name, {}).items():
                 if self.grid.size[axis] > 1:
                     yield f"    # {section.name} along {axis}: {fact.because}"
+        if len(self.sections) == 1 and len(self.sections[0].buffers()) == 1:
+            self.sections[0].alone = True
         lines = list(self._lines())
         buffers = [section.variable(name)[6:-1] for section in self.sections for name in section.buffers()]
-        yield f"    held, total = dict(held), dict.fromkeys([{', '.join(buffers)}], 0)"
+        total = "0" if self.sections[0].alone else f"dict.fromkeys([{', '.join(buffers)}], 0)"
+        yield f"    held, total = dict(held), {total}"
         if self.skips:
             yield "    skip = False"
         yield from (f"    {line}" for line in lines)
@@ -195,13 +203,20 @@ class Build:
         return decided(self.program.clip, op, contents, contents)
 
 
-def _wrapped(head: str, items: list[str], tail: str) -> Iterator[str]:
-    """One line, or several where they would be too long."""
-    line = head
-    for position, item in enumerate(items):
-        more = item + (", " if position + 1 < len(items) else "")
-        if len(line) + len(more) > WIDTH and line != head:
-            yield line.rstrip()
-            line = "        "
-        line += more
-    yield line + tail
+def _table(name: str, rows: dict[str, list[str]]) -> Iterator[str]:
+    """A dictionary of lists, on one line if it fits."""
+    line = f"{name} = {{" + ", ".join(f'"{key}": [{", ".join(items)}]' for key, items in rows.items()) + "}"
+    if len(line) <= WIDTH:
+        yield line
+        return
+    yield f"{name} = {{"
+    for key, items in rows.items():
+        line = f'    "{key}": ['
+        for position, item in enumerate(items):
+            more = item + (", " if position + 1 < len(items) else "")
+            if len(line) + len(more) > WIDTH and not line.endswith("["):
+                yield line.rstrip()
+                line = "        "
+            line += more
+        yield line + "],"
+    yield "}"

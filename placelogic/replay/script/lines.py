@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 
 from placelogic.program.ops import Origin
@@ -16,7 +16,7 @@ class NotShown(Exception):
 class Names:
     """Process groups that the script makes, and which of its helpers it needs."""
 
-    def __init__(self, label) -> None:  # type: ignore[no-untyped-def]
+    def __init__(self, label: Callable[[Axes], str]) -> None:
         self.groups: dict[str, list[list[int]]] = {}
         self.helpers: set[str] = set()
         self.label = label

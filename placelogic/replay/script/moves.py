@@ -32,13 +32,11 @@ def target(section: Section) -> tuple[str, list[Local]]:
 
 def computed(section: Section, scaled: Mapping[str | None, Fraction]) -> Iterator[str]:
     """The fresh gradient of a micro-batch. `scaled`: by what the part of a loss term is multiplied."""
-    layout, group, name = section.layout, section.layout.group, section.name
+    layout, group = section.layout, section.layout.group
     values = held(section)
     # What is routed is computed with the owner's parameters: tokens would travel there.
     rules = [
-        rule
-        for axis, rule in group.params_rule.items()
-        if axis not in group.own_room and group.grid.size[axis] > 1
+        rule for axis, rule in group.params_rule.items() if axis not in group.own_room and group.grid.size[axis] > 1
     ]
     if rules:
         over = tuple(dict.fromkeys(rule.axis for rule in rules))
@@ -135,10 +133,6 @@ def _overwritten(
     if not any(at):
         yield f"# {why}: nobody has anything to take over"
     elif same(at, there) and same(own, source_there):
-        yield f"{on} = {source}  # {why}"
+        yield f"{on} = {source}.clone()  # {why}"
     else:
-        section.names.use("put")
-        yield f"at, own = {by_device(at)}, {by_device(own)}"
-        yield f"{on} = put({on}, at, {source}[own])  # {why}"
-
-
+        yield f"{on}[{by_device(at)}] = {source}[{by_device(own)}]  # {why}"

@@ -50,11 +50,14 @@ class Section:
         self.names = names
         self.shapes: dict[str | None, Shape] = {}
         self.restricted: dict[str, Rule] = {}
+        self.alone = False
         self._event = event
         self._order = list(flat(ops))
         self.skips = any(isinstance(op, Skip) for op in self._order)
 
     def variable(self, buffer: str | None) -> str:
+        if self.alone:
+            return "total"
         return f'total["{self.name}{"." + buffer if buffer else ""}"]'
 
     def buffers(self) -> list[str | None]:
@@ -226,14 +229,16 @@ class Section:
         if plain and same(at, there) and same(own, held):
             yield f"{target} = {target} - 0.1 * {on}  # update"
             return
-        self.names.use("put")
         units = self.layout.units()
-        gradient = f"{on}[own]"
+        mine_at, mine_on = by_device(at), by_device(own)
+        if mine_at == mine_on and "rank" in mine_at:
+            yield f"mine = {mine_at}"
+            mine_at = mine_on = "mine"
+        gradient = f"{on}[{mine_on}]"
         if not plain:
             self.names.use("seen")
-            gradient = f"seen({on}[own], {by_device([[units[e] for e in row] for row in mine])})"
-        yield f"at, own = {by_device(at)}, {by_device(own)}"
-        yield f"{target} = put({target}, at, {target}[at] - 0.1 * {gradient})  # update"
+            gradient = f"seen({gradient}, {by_device([[units[e] for e in row] for row in mine])})"
+        yield f"{target}[{mine_at}] -= 0.1 * {gradient}  # update"
 
 
 def turns(loop: Loop, count: int) -> list[int]:

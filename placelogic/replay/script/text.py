@@ -3,45 +3,33 @@
 from __future__ import annotations
 
 HELPERS = {
-    "keep": """
-def keep(values, places):
-    # the values at these places; -1: what lies there is no value
-    return torch.cat([values, torch.tensor([float("nan")])])[places]
-""",
-    "put": """
-def put(values, places, new):
-    values = values.clone()
-    values[places] = new
-    return values
-""",
     "seen": """
 def seen(gradient, units):
     # the optimizer looks at whole tensors (or blocks): here it divides by the norm of what it sees of each
     squares = torch.zeros(ELEMENTS).index_add(0, torch.tensor(units, dtype=torch.long), gradient**2)
     return gradient / (1 + squares.sqrt())[units]
 """,
+    "keep": """
+def keep(values, places):
+    # the values at these places; -1: what lies there is no value
+    return torch.cat([values, torch.tensor([float("nan")])])[places]
+""",
     "add": """
-def add(values, group, length=0):
-    # the sum over this device's process group, position by position
-    total = torch.cat([values, values.new_zeros(length - len(values))]) if length else values.clone()
-    if group in groups:
-        dist.all_reduce(total, group=groups[group])
-    return total[: len(values)] if length else total
+def add(values, group):
+    values = values.clone()
+    dist.all_reduce(values, group=groups[group])  # position by position
+    return values
 """,
     "gather": """
-def gather(values, group, length, places):
-    # what the process group holds, one array after the other, at these places; -1: what lies there is no value
-    pieces = [torch.cat([values, values.new_full((length - len(values),), float("nan"))])]
-    if group in groups:
-        mine, pieces = pieces[0], [torch.empty(length) for _ in range(dist.get_world_size(groups[group]))]
-        dist.all_gather(pieces, mine, group=groups[group])
-    return torch.cat([*pieces, torch.tensor([float("nan")])])[places]
+def gather(values, group):
+    pieces = [torch.empty_like(values) for _ in range(dist.get_world_size(groups[group]))]
+    dist.all_gather(pieces, values, group=groups[group])
+    return torch.cat(pieces)  # one after the other
 """,
     "broadcast": """
 def broadcast(values, group, root):
     values = values.clone()
-    if group in groups:
-        dist.broadcast(values, root, group=groups[group])
+    dist.broadcast(values, root, group=groups[group])
     return values
 """,
 }
@@ -63,31 +51,47 @@ OVERFLOW = """\
 """
 """Inside of `gradient`, in scripts about skipping."""
 
+APART = "    if group not in groups:\n        return values\n"
+"""First in helpers that communicate, where some device has no part in some process group."""
+
+
+def helper(name: str, together: bool, partial: bool) -> str:
+    """`together`: all devices are the one process group; `partial`: not every device is in every group."""
+    found = HELPERS[name]
+    if together:
+        found = found.replace("dist.get_world_size(groups[group])", "DEVICES").replace(", group=groups[group]", "")
+    elif partial and "groups[group]" in found:
+        head, body = found.split(":\n", 1)
+        found = f"{head}:\n{APART}{body}"
+    return found
+
+
+GROUPS = """\
+    for name, sets in GROUPS.items():
+        for ranks, made in [(ranks, dist.new_group(ranks)) for ranks in sets]:
+            groups.update({name: made} if rank in ranks else {})
+"""
+"""Inside of `worker`, where processes communicate."""
+
 WORKER = """
 def worker(rank, meet):
     dist.init_process_group("gloo", init_method="file://" + meet, rank=rank, world_size=DEVICES)
-    for name, sets in GROUPS.items():
-        for ranks in sets:
-            made = dist.new_group(ranks)
-            groups.update({name: made} if rank in ranks else {})
     one = {name: torch.tensor(values) for name, values in START.items()}
-    held = start(rank, one)
-    wrong = torch.zeros(())
+    held, wrong = start(rank, one), torch.zeros(())
     for number in range(STEPS):
         one, held = single(one), step(rank, held)
-        for name, elements in HELD.items():
-            here, there = held[name], one[name][elements[rank]]
+        for name in one:
+            here, there = held[name], one[name][HELD[name][rank]]
             if not bool(((here - there).abs() <= 1e-9).all()):
                 wrong += 1
-                told = ["%.4f" % value for value in here], ["%.4f" % value for value in there]
-                print(f"step {number + 1}, device {rank} holds {name} = {told[0]}, one device {told[1]}", flush=True)
+                print(f"step {number + 1}, device {rank}: {name} is {here}, on one device {there}", flush=True)
     dist.all_reduce(wrong)
     if rank == 0:
         print(f"{DEVICES} devices: {'DIFFERENT from' if wrong else 'the same as'} one device", flush=True)
     dist.destroy_process_group()
 
 if __name__ == "__main__":
+    how = "fork" if sys.platform == "linux" else "spawn"
     with tempfile.TemporaryDirectory() as folder:
-        how = "fork" if sys.platform == "linux" else "spawn"
         mp.start_processes(worker, (folder + "/meet",), nprocs=DEVICES, start_method=how)
 """

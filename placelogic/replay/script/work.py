@@ -46,7 +46,9 @@ class Items:
         work, at = self.work, group.grid.coordinate
         if not group.holder[x]:
             return [[] for _ in range(work.microbatches)]
-        uses = [use for use, stage in group.members.items() if group.uses_axis is None or at[group.uses_axis][x] == stage]
+        uses = [
+            use for use, stage in group.members.items() if group.uses_axis is None or at[group.uses_axis][x] == stage
+        ]
         part = tuple(at[axis][x] for axis in group.parts)
         # Coordinate 0 has what one device would have: its samples, its random numbers.
         foreign = tuple(c for _, c in work.foreign[x])
