@@ -136,7 +136,7 @@ def test_who_is_wrong_is_what_is_shown(every: list[Shown]) -> None:
     ("text", "said"),
     [
         ("mesh dp\nlet P\nweights w { size P }\nuse zero3(dp)\n", "no spec here is refuted"),
-        ("mesh dp = 16\nlet P\nweights w { size P }\nbatch over dp\n", "it needs 16 devices"),
+        (WRONG.replace("mesh tp", "mesh tp = 16"), "it needs 16 devices"),
         (
             "mesh dp\nlet P\nweights w { size P }\nbatch over dp\nplace w over dp = (S, S, S, R)\n",
             "cannot be carried out",

@@ -95,10 +95,11 @@ def test_three_dimensions_by_components() -> None:
     ("body", "reason"),
     [
         ("mesh dp\nuse zero2(dp)", "whole params and sharded gradients"),
-        ("mesh dp\nuse data_parallel(dp)\nclip global_norm", "clipping"),
         ("mesh dp\nuse data_parallel(dp)\ntokens uneven\nloss mean global", "components divide by the tokens"),
         ("mesh dp\nuse data_parallel(dp)\noptimizer muon", "muon needs more than one element"),
-        ("mesh dp, tp\nuse data_parallel(dp) * tensor_parallel(tp)", "is not one component"),
+        ("mesh tp\nuse tensor_parallel(tp)\nclip global_norm", "clip_grad_norm_ raises"),
+        ("mesh dp\nuse data_parallel(dp)\nprecision { params bf16, gradients bf16, master fp32 }", "those of FSDP2"),
+        ("mesh dp\nuse zero3(dp)\nplace * { optimizer offloaded }", "and nothing less"),
         ("mesh dp\nuse data_parallel(dp)\nfreeze w", "frozen"),
     ],
 )

@@ -10,7 +10,7 @@ from placelogic.replay.judge import Choice, bounds
 from placelogic.replay.native import formulas
 from placelogic.replay.native.parallel import needed_microbatches
 from placelogic.replay.native.recognise import Native
-from placelogic.replay.native.train import LOSS, SAMPLES, NativeRun, Setting, run
+from placelogic.replay.native.train import LOSS, NORM, SAMPLES, NativeRun, Setting, run
 from placelogic.replay.rounding import ORDER
 from placelogic.report.replayed import Bytes, Replayed, Result
 
@@ -35,6 +35,10 @@ def _told(case: Case, native: Native, runs: list[NativeRun], seconds: float, cho
     reason = ""
     if needed_microbatches(native) != native.microbatches:
         reason = f"its schedule needs {needed_microbatches(native)} micro-batches"
+    if native.master:
+        reason = "computed in float32, so equal is what another order of the same sums does: sharded parameters are the master"
+    if native.offload and choice.place.device == "cpu":
+        reason = "on the CPU everything is on the host, and nothing moves"
     return Replayed(
         spec=case.name,
         verdict=case.verdict,
@@ -68,10 +72,14 @@ def amounts(native: Native, one: NativeRun, rank: int = 0, width: int = 8) -> It
         sent = formulas.context(kind, native, one.sizes, mine, SAMPLES, turns, width)
     else:
         loss = one.name.endswith(LOSS)
-        sent = formulas.sent(native, one.sizes, mine, SAMPLES, turns, stage, width, loss)
+        narrow = width // 2 if native.master and width == 8 else width
+        sent = formulas.sent(native, one.sizes, mine, SAMPLES, turns, stage, narrow, loss)
     for kind in sorted({*sent, *one.sent[rank]}):
         measured, expected = one.sent[rank].get(kind, 0), sent.get(kind)
-        if kind == "all-to-all" and expected is None:
+        if kind == NORM:
+            if measured:
+                yield Bytes(kind, measured, None, "shares of its square, summed")
+        elif kind == "all-to-all" and expected is None:
             yield Bytes(kind, measured, None, "what tokens the router sends where")
         else:
             yield Bytes(kind, measured, expected or 0, _cause(native, kind, measured, expected or 0))
@@ -91,6 +99,8 @@ def _cause(native: Native, what: str, measured: int, derived: int) -> str | None
     if measured == derived:
         return None
     roles = set(native.roles.values())
+    if what in ("params", "gradients", "optimizer") and native.tied and native.vee:
+        return formulas.TWICE
     if what in ("gradients", "optimizer") and "tensor" in roles and "shard" not in roles:
         return formulas.EMBEDDING
     if what == "optimizer" and "zero1" in roles:
