@@ -149,9 +149,13 @@ def _run(case: Case, wishes: Wishes, start: float) -> Iterator[Replayed | NotRep
         if case.verdict == "refuted":
             raise NoComponent("components do what is right")
         native = recognise(case.meeting.program, case.meeting.sizes, case.meeting.quantities)
+        if wishes.device != "cpu":
+            from placelogic.replay.native.replay import check
+
+            check(native, choice.place)
         reason = ""
     except NoComponent as found:
-        reason = f"no component of torch: {found}"
+        native, reason = None, f"no component of torch: {found}"
     if case.meeting.ranks > MOST_RANKS:
         yield _counted(case, native, reason, choice)
         return

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from math import prod
 
 from placelogic.replay.cases import Case
 from placelogic.replay.judge import Choice, bounds
+from placelogic.replay.launch import Place, shared
 from placelogic.replay.native import formulas
 from placelogic.replay.native.parallel import needed_microbatches
-from placelogic.replay.native.recognise import Native
+from placelogic.replay.native.recognise import Native, NoComponent
 from placelogic.replay.native.train import LOSS, NORM, SAMPLES, NativeRun, Setting, run
 from placelogic.replay.rounding import ORDER
 from placelogic.report.replayed import Bytes, Replayed, Result
+
+
+def check(native: Native, place: Place) -> None:
+    """Raises NoComponent where ranks share GPUs and the component needs more than gloo does with them."""
+    if "stages" in native.roles.values() and shared(prod(native.sizes.values()), place):
+        raise NoComponent("pipelines need a GPU for every rank: gloo sends nothing from a GPU point to point")
 
 
 def replayed(case: Case, native: Native, choice: Choice) -> Iterator[Replayed]:

@@ -14,7 +14,7 @@ from torch import nn
 
 from placelogic.replay.data import generator
 from placelogic.replay.job import Gap
-from placelogic.replay.launch import LIMIT, Place, launch
+from placelogic.replay.launch import LIMIT, Place, launch, shared
 from placelogic.replay.native.clipping import by_torch
 from placelogic.replay.native.context import KINDS
 from placelogic.replay.native.counting import Payload
@@ -117,18 +117,19 @@ def _rank(native: Native, setting: Setting) -> list[dict[str, Any]]:
     found = []
     share = _share(mesh)
     for name in setting.optimizers:
-        for component, job in _jobs(native, sizes, mesh, name, setting.seed):
+        for component, job in _jobs(native, sizes, mesh, name, setting):
             whole = Transformer(sizes, mlp=Mixture) if sizes.experts else Transformer(sizes)
             told = compared(job, whole, sizes, batch(native), share, name, setting, native.master)
             found.append({"name": component, "sizes": sizes} | told)
     return found
 
 
-def _jobs(native: Native, sizes: Sizes, mesh: Any, optimizer: str, seed: int) -> Iterator[tuple[str, Parallel]]:
-    roles, count = set(native.roles.values()), native.microbatches
+def _jobs(native: Native, sizes: Sizes, mesh: Any, optimizer: str, setting: Setting) -> Iterator[tuple[str, Parallel]]:
+    roles, count, seed = set(native.roles.values()), native.microbatches, setting.seed
     if "context" in roles:
         group = mesh.get_group("context")
-        for kind in KINDS:
+        apart = not shared(mesh.size(), setting.place)
+        for kind in (kind for kind in KINDS if kind != "ring" or apart):
             made = context_parallel(sizes, group, kind, count, optimizer, seed, native.clip)
             yield f"attention over sequence shares ({kind})", made
     elif "experts" in roles:
@@ -238,7 +239,8 @@ def _gap(step: int, what: str, found: Any, expected: torch.Tensor | None) -> Gap
     if found is None or expected is None:
         return Gap(MODEL, step, what, 0.0 if found is expected else float("inf"))
     with torch.no_grad():
-        difference = float((_full(found.detach()) - expected.detach()).abs().max())
+        # What is offloaded lies on the host.
+        difference = float((_full(found.detach()).to(expected.device) - expected.detach()).abs().max())
     return Gap(MODEL, step, what, float("inf") if difference != difference else difference)
 
 
