@@ -42,6 +42,8 @@ RUN: dict[str, tuple[str, str, str]] = {
     ),
     "tied_zbv_clipped": ("pp", TIED, "use pipeline(pp, schedule = zbv)\nmicrobatches M\n" + CLIP),
     "tied_fsdp_clipped": ("pp, dp", TIED, "use pipeline(pp) * fsdp(dp)\nmicrobatches M\n" + CLIP),
+    "tied_shared_by_fsdp_clipped": ("dp", TIED, "use fsdp(dp, reshard_after_forward = false)\n" + CLIP),
+    "tied_ddp": ("dp", TIED, "use data_parallel(dp)\n"),
     "master": ("dp", WHOLE, "use zero3(dp)\nprecision { params bf16, gradients bf16, master fp32 }\n"),
     "offload": ("dp", WHOLE, "use zero3(dp)\nplace * { params offloaded, optimizer offloaded, gradients offloaded }\n"),
 }

@@ -73,8 +73,9 @@ class Native:
             parts.append(f"pipelining ({SCHEDULES[self.schedule or 'gpipe']})")
         if "shard" in has:
             fsdp = "FSDP2, hybrid" if "replicate" in has else "FSDP2"
-            fsdp += " with MixedPrecisionPolicy" if self.master else ""
-            parts.append(fsdp + (" with CPUOffloadPolicy" if self.offload else ""))
+            policies = {"MixedPrecisionPolicy": self.master, "CPUOffloadPolicy": self.offload}
+            told = " and ".join(name for name, on in policies.items() if on)
+            parts.append(fsdp + (f" with {told}" if told else ""))
         elif self.replicated:
             parts.append("replicate of FSDP2")
         elif "replicate" in has:
@@ -87,7 +88,7 @@ class Native:
             parts.append("attention over sequence shares (all-gather, ring, Ulysses)")
         if "experts" in has:
             parts.append("experts with uneven all-to-all")
-        if self.tied:
+        if self.tied and "stages" in has:
             parts.append("tied ends summed by this package")
         if self.clip:
             own = has & {"stages", "experts"}
@@ -211,10 +212,8 @@ def _offload(program: Program, roles: set[Role]) -> bool:
 def _tied(program: Program, roles: set[Role]) -> bool:
     if not any(w.uses is not None and w.uses.first and w.uses.last for w in program.weights):
         return False
-    if "stages" not in roles:
-        return False
-    if "tensor" in roles and "shard" not in roles:
-        raise NoComponent("tied ends are summed as FSDP2 or one device has them, not as tensor parallelism alone does")
+    if "tensor" in roles and not {"stages", "shard"} <= roles or "experts" in roles:
+        raise NoComponent("tied weights are one tensor, or the ends of a pipeline that FSDP2 or one device has")
     return True
 
 

@@ -40,20 +40,20 @@ def _told(case: Case, native: Native, runs: list[NativeRun], seconds: float, cho
     equal, different = bounds(worst.pop(ORDER, 0.0))
     most = max(worst.values(), default=0.0)
     result: Result = "equal" if most <= equal else "different" if most > different else "inconclusive"
-    reason = ""
+    reasons = []
     if needed_microbatches(native) != native.microbatches:
-        reason = f"its schedule needs {needed_microbatches(native)} micro-batches"
+        reasons.append(f"its schedule needs {needed_microbatches(native)} micro-batches")
     if native.master:
-        reason = "computed in float32, so equal is what another order of the same sums does: sharded parameters are the master"
+        reasons.append("computed in float32, and compared with what another order of the same sums does")
     if native.offload and choice.place.device == "cpu":
-        reason = "on the CPU everything is on the host, and nothing moves"
+        reasons.append("on the CPU everything is on the host, and nothing moves")
     return Replayed(
         spec=case.name,
         verdict=case.verdict,
         mesh=dict(case.meeting.sizes),
         quantities=dict(case.meeting.quantities),
         way=runs[0].name,
-        reason=reason,
+        reason="; ".join(reasons),
         result=result,
         agrees=None if result == "inconclusive" else result == case.expected,
         smaller=dict(case.meeting.smaller),
@@ -107,7 +107,7 @@ def _cause(native: Native, what: str, measured: int, derived: int) -> str | None
     if measured == derived:
         return None
     roles = set(native.roles.values())
-    if what in ("params", "gradients", "optimizer") and native.tied and native.vee:
+    if native.tied and native.vee and what in ("params", "gradients", "optimizer", "all-reduce", "reduce-scatter"):
         return formulas.TWICE
     if what in ("gradients", "optimizer") and "tensor" in roles and "shard" not in roles:
         return formulas.EMBEDDING
