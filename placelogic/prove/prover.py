@@ -90,7 +90,26 @@ def _decision(program: Program, options: Options) -> Decision:
         return Decision(_gave_up(program, printed, doubtful), basis)
     collected = replace(collected, obligations=settle(collected.obligations, solver))
     report, asked = _decide(program, sizes, solver, collected, printed, options)
+    if report.verdict == "proved":
+        settled = _without_doubt(collected, solver)
+        if settled is None:
+            return Decision(_gave_up(program, printed, "whether a `backward` line changes anything"), basis)
+        asked = (*asked, *settled)
     return Decision(report, Basis(premises, (*basis.questions, *asked)))
+
+
+def _without_doubt(collected: Collected, solver: Solver) -> tuple[Question, ...] | None:
+    """What makes sure that a proof holds in every reading; None where the solver gave up. Raises SpecError where
+    it depends on the reading."""
+    asked = []
+    for doubt in collected.doubts:
+        status = solver.check(doubt.changes).status
+        if status == "sat":
+            raise SpecError(doubt.problem)
+        if status == "unknown":
+            return None
+        asked.append(Question("obligation", f"line {doubt.problem.span.line} changes nothing", doubt.changes, status))
+    return tuple(asked)
 
 
 def _decide(
@@ -166,7 +185,8 @@ def _search(
     weights = None if one.code == "GI07" else one.weights
     if one.code == "FW07":
         return smallest(solver, sizes, one.violation, dealer(program, sizes, one.axes))
-    layers = simulated if one.need is not None or one.through is not None or one.drawn else None
+    inside = one.need is not None or one.through is not None or one.drawn
+    layers = simulated if inside and program.layers is not None and program.layers.blocks else None
     return smallest(solver, sizes, one.violation, confirmer(program, sizes, weights, layers))
 
 
@@ -175,12 +195,16 @@ def _others(
 ) -> Iterator[Finding]:
     """Further faults of the same obligation: those that show although the axes of each one before are 1."""
     rest = one
-    while known.axes:
+    single: set[str] = set()
+    while not single.issuperset(known.axes):
+        single.update(known.axes)
         alone = [test("=", sizes.size(axis), ONE) for axis in known.axes]
         rest = replace(rest, violation=both(rest.violation, *alone))
         match _search(program, sizes, solver, rest, simulated):
             case Found(sizes=env, confirmation=Confirmation(wrong=True, at=at)):
                 known = _finding(program, sizes, rest, env, at)
+                if known.axes and single.issuperset(known.axes):
+                    return  # the same fault: a factor such as dp/2 is wrong at dp = 1 too
                 yield known
             case GaveUp(reason=reason):
                 yield _unknown(rest, reason)
