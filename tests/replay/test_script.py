@@ -70,9 +70,9 @@ def test_most_counterexamples_have_a_script(every: list[Shown]) -> None:
     shown = [one for one in every if one.text is not None]
     assert len(every) >= 218
     assert len(shown) >= 196
-    assert {
-        one.name: one.reason for one in every if one.text is None and "cannot be carried out" not in one.reason
-    } == {}
+    left_out = {one.name: one.reason for one in every if one.text is None}
+    wanted = ("its step cannot be carried out", "it is about what happens inside layers")
+    assert {name: reason for name, reason in left_out.items() if not reason.startswith(wanted)} == {}
     lines = sorted(len((one.text or "").splitlines()) for one in shown)
     assert lines[-1] <= 92
     assert sum(length <= 80 for length in lines) / len(lines) > 0.85
