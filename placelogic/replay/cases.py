@@ -91,7 +91,7 @@ def _at(name: str, meeting: Meeting, verdict: str | None) -> Case:
             raise NoMesh(f"at the sizes to be replayed {error.problems[0].message}") from None
         if verdict not in ("proved", "refuted"):
             raise NoMesh(f"at the sizes to be replayed the verdict is {verdict}")
-        if any(_inside_layers(finding) for finding in report.findings):
+        if any(inside_layers(finding) for finding in report.findings):
             raise NoMesh(f"at the sizes to be replayed {INSIDE}")
     return Case(name, meeting, verdict, "equal" if verdict == "proved" else "different")
 
@@ -99,7 +99,7 @@ def _at(name: str, meeting: Meeting, verdict: str | None) -> Case:
 INSIDE = "it is about what happens inside layers, and the model of a replay has layers of its own"
 
 
-def _inside_layers(finding: Finding) -> bool:
+def inside_layers(finding: Finding) -> bool:
     return finding.severity == "error" and finding.code.startswith("FW") and finding.code not in ("FW01", "FW02")
 
 
@@ -113,16 +113,16 @@ def _refuted(program: Program, report: SpecReport) -> Iterator[Case | Left]:
         if key in seen:
             continue
         seen.add(key)
-        if _inside_layers(finding):
+        if inside_layers(finding):
             yield Left(report.name, "refuted", f"{finding.code}: {INSIDE}")
             continue
         try:
-            yield _counterexample(report.name, program, finding, example)
+            yield refuted_case(report.name, program, finding, example)
         except NoMesh as reason:
             yield Left(report.name, "refuted", str(reason))
 
 
-def _counterexample(name: str, program: Program, finding: Finding, example: Counterexample) -> Case:
+def refuted_case(name: str, program: Program, finding: Finding, example: Counterexample) -> Case:
     meeting = of_counterexample(program, example)
     counts = {}
     for told, count in example.quantities.items():
