@@ -61,7 +61,7 @@ def finding(
         found = blame(
             program, program.group(obligation.weights), sizes, obligation.values.terms, full, obligation.values.term
         )
-        rows = found.rows
+        rows = found.rows if obligation.shown is None else _shown_rows(obligation, mesh)
         step = program.step(obligation.weights)
         if code == "GI" and step is not None:
             span = place(program, step, obligation.values.read, found.code, found.axes, mesh)

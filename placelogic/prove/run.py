@@ -26,6 +26,7 @@ from placelogic.program.program import (
     Update,
     flat,
 )
+from placelogic.prove.feeding import fed
 from placelogic.prove.formula import FALSE, TRUE, Formula, at_least, both, either, negate, test
 from placelogic.prove.kinds import Kind
 from placelogic.prove.ratio import ONE, Ratio, TooLarge, const, var
@@ -40,6 +41,7 @@ from placelogic.prove.values import (
     Trace,
     Value,
     add,
+    clipped,
     guard,
     join,
     mark,
@@ -80,6 +82,7 @@ class Run:
         self._listening = True  # off while a loop is tried out on its own effect
 
     def run(self, step: Step) -> Trace:
+        self._step, self._fed = step, fed(step, self.group.sizes)
         buffers: Buffers = {}
         for op in step.ops:
             if isinstance(op, Loop):
@@ -217,6 +220,7 @@ class Run:
             elif not accumulated and isinstance(op, Clip):
                 self._order += self._listening
                 self._read("clip", fresh, when.read, times, op.origin)
+                fresh = clipped(fresh)
             else:
                 buffers = self._op(op, buffers, when, times)
         return buffers
@@ -229,7 +233,7 @@ class Run:
                 return {**buffers, buffer: self.group.apply(op, buffers.get(buffer, {}))}
             case GatherGradients():
                 self._gradient_op(op)
-                buffer = self._updated_buffer()
+                buffer = self._read_next(op)
                 return {**buffers, buffer: self.group.apply(op, buffers.get(buffer, {}))}
             case ScaleLoss():
                 raise AssertionError("elaboration lets a loss be scaled while its gradient is fresh only")
@@ -237,12 +241,14 @@ class Run:
                 self._read("update", buffers.get(buffer, {}), when.read, times, op.origin)
             case Clip():
                 # Gradients that are placed S and still whole are cut here at the latest.
-                buffer = self._updated_buffer()
+                buffer = self._read_next(op)
                 value = self.group.settled(buffers.get(buffer, {}))
                 self._read("clip", value, when.read, times, op.origin)
-                return {**buffers, buffer: value}
+                return {**buffers, buffer: clipped(value)}
             case Skip():
-                self._read("skip", buffers.get(self._updated_buffer(), {}), when.read, times, op.origin)
+                for buffer, which in self._fed:
+                    read = both(when.read, which)
+                    self._read("skip", buffers.get(buffer, {}), read, times, op.origin, op.axes)
             case GatherParams() | BroadcastParams() | Refresh() | FetchParams() | OffloadGradients():
                 if self._listening:
                     self.trace.publishes.append(Publish(op, when.ran, self._order, when.followed))
@@ -252,23 +258,22 @@ class Run:
                 assert_never(op)
         return buffers
 
-    def _updated_buffer(self) -> str | None:
-        """Clip, skip and a gather of gradients work on what the update will read."""
-        step = self.group.program.step(self.group.weights.name)
-        assert step is not None
-        for op in flat(step.ops):
-            if isinstance(op, Update):
-                return op.buffer
-        return None
+    def _read_next(self, op: Op) -> str | None:
+        """Clip and a gather of gradients work on what the next update below them reads."""
+        ops = list(flat(self._step.ops))
+        at = next(index for index, one in enumerate(ops) if one is op)
+        return next((one.buffer for one in (*ops[at:], *ops) if isinstance(one, Update)), None)
 
     def _gradient_op(self, op: Op) -> None:
         if self._listening:
             self.trace.last_gradient_op = (self._order, op.origin)
 
-    def _read(self, what: str, value: Value, when: Formula, times: Ratio, origin: Origin) -> None:
+    def _read(
+        self, what: str, value: Value, when: Formula, times: Ratio, origin: Origin, axes: tuple[str, ...] = ()
+    ) -> None:
         if self._listening:
             terms = {term.name: tuple(value.get(term.name, ())) for term in self.group.program.work.losses}
-            self.trace.reads.append(Read(what, terms, when, times, self._order, origin))
+            self.trace.reads.append(Read(what, terms, when, times, self._order, origin, axes))
 
 
 def _only_adds(loop: Loop) -> bool:
