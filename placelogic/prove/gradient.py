@@ -11,7 +11,7 @@ from placelogic.prove.formula import FALSE, TRUE, Formula, at_least, both, eithe
 from placelogic.prove.obligations import Obligation, Values
 from placelogic.prove.ratio import ONE, Ratio, const
 from placelogic.prove.sizes import Sizes
-from placelogic.prove.values import Read, Trace, members, unseen, within_loop
+from placelogic.prove.values import Read, Term, Trace, members, unseen, within_loop
 from placelogic.source import Span
 
 
@@ -165,6 +165,7 @@ def clip_obligations(
         f"`{weights.name}` is not clipped exactly once before its update, as the other weights are",
         "this step does not clip once",
         "write `clip` once in this step, after the reductions and before `update`",
+        own=True,
     )
     for read in counted:
         used = either(*(when for update, when in ends if update.order >= read.order)) if ends else TRUE
@@ -181,6 +182,7 @@ def clip_obligations(
                 "clip after the last reduction and scale, when the gradient is right",
                 span=span,
                 values=Values(loss.name, terms, read),
+                own=not any(_alike(terms, update.terms[loss.name]) for update, _ in ends),
             )
         if clip.listed is not None:
             yield from _norm(program, weights, clip, read, used, sizes, make)
@@ -199,7 +201,13 @@ def clip_obligations(
                 span=update.origin.span if update.origin.stated else where,
                 values=Values(loss.name, late, update),
                 shown=("a gradient with parts that are not clipped", "the clipped gradient"),
+                own=True,
             )
+
+
+def _alike(one: tuple[Term, ...], other: tuple[Term, ...]) -> bool:
+    """Whether what is clipped is what is updated from: then one fault makes both wrong."""
+    return [(t.scale, t.kinds, t.when) for t in one] == [(t.scale, t.kinds, t.when) for t in other]
 
 
 def _norm(

@@ -11,6 +11,7 @@ from placelogic.program.program import Program
 from placelogic.prove.arithmetic import check_arithmetic
 from placelogic.prove.collect import Collected, collect
 from placelogic.prove.confirm import Confirmation, complete, confirmer, dealer
+from placelogic.prove.differ import without_factor
 from placelogic.prove.divide import division_assumptions, settle
 from placelogic.prove.formula import FALSE, TRUE, Formula, both, either, test
 from placelogic.prove.notes import notes
@@ -100,6 +101,7 @@ def _decide(
     pending = [one for one in obligations if one.violation != FALSE]
     together = solver.check(either(*(one.violation for one in pending)))
     findings: list[Finding] = []
+    own: list[Finding] = []
     refuted = undecided = 0
     used = set(together.core)
     if together.status != "unsat" and not options.explain:
@@ -122,8 +124,10 @@ def _decide(
                     refuted += not one.warning
                     told_here = _finding(program, sizes, one, env, at)
                     findings.append(told_here)
+                    if one.own:
+                        own.append(told_here)
                     if options.every and not one.warning:
-                        findings += _others(program, sizes, solver, one, told_here, simulated)
+                        findings += _others(program, sizes, solver, one, told_here, env, simulated)
                 case Found(sizes=env, confirmation=confirmation):
                     undecided += 1
                     findings.append(_unconfirmed(one, complete(sizes, env), confirmation))
@@ -133,7 +137,7 @@ def _decide(
     stated = sum(one.stated for one in obligations)
     counts = Obligations(len(obligations) - refuted - undecided, refuted, undecided, stated)
     verdict = "refuted" if refuted else "undecided" if undecided else "proved"
-    told = [*(_arranged(findings) if findings else ()), *notes(program, sizes, solver, collected.traces, stated, verdict == "proved")]
+    told = [*(_arranged(findings, own) if findings else ()), *notes(program, sizes, solver, collected.traces, stated, verdict == "proved")]
     report = SpecReport(
         name=program.name,
         verdict=verdict,
@@ -171,20 +175,44 @@ def _search(
 
 
 def _others(
-    program: Program, sizes: Sizes, solver: Solver, one: Obligation, known: Finding, simulated: dict[object, Outcome]
+    program: Program,
+    sizes: Sizes,
+    solver: Solver,
+    one: Obligation,
+    known: Finding,
+    env: Mapping[str, int],
+    simulated: dict[object, Outcome],
 ) -> Iterator[Finding]:
-    """Further faults of the same obligation: those that show although the axes of each one before are 1."""
+    """Further faults of the same obligation: those that show where each one before is made good. Along axes it is
+    where these are 1; a constant factor, by its inverse; else, where there is one micro-batch, or one device along
+    what the counterexample needed."""
     rest = one
     single: set[str] = set()
-    while not single.issuperset(known.axes):
-        single.update(known.axes)
-        alone = [test("=", sizes.size(axis), ONE) for axis in known.axes]
-        rest = replace(rest, violation=both(rest.violation, *alone))
+    scaled = False
+    while True:
+        axes = set(known.axes)
+        made_good = None
+        if known.code == "GI03" and not axes and not scaled:
+            made_good = without_factor(program, sizes, rest, complete(sizes, env))
+        if made_good is not None:
+            rest, scaled = made_good, True
+        else:
+            mesh = known.counterexample.mesh if known.counterexample is not None else {}
+            axes = axes or {axis for axis, size in mesh.items() if size > 1}
+            turns = not known.axes and sizes.microbatches != ONE and "microbatches" not in single
+            if single.issuperset(axes) and not turns:
+                return  # the same fault: a factor such as dp/2 is wrong at dp = 1 too
+            single |= axes
+            alone = [test("=", sizes.size(axis), ONE) for axis in axes]
+            if turns:
+                single.add("microbatches")
+                alone = [test("=", sizes.microbatches, ONE)]
+            rest = replace(rest, violation=both(rest.violation, *alone))
         match _search(program, sizes, solver, rest, simulated):
             case Found(sizes=env, confirmation=Confirmation(wrong=True, at=at)):
                 known = _finding(program, sizes, rest, env, at)
                 if known.axes and single.issuperset(known.axes):
-                    return  # the same fault: a factor such as dp/2 is wrong at dp = 1 too
+                    return
                 yield known
             case GaveUp(reason=reason):
                 yield _unknown(rest, reason)
@@ -201,10 +229,10 @@ def _finding(
     return finding(program, sizes, one, env, at)
 
 
-def _arranged(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+def _arranged(findings: Iterable[Finding], own: Iterable[Finding]) -> tuple[Finding, ...]:
     from placelogic.prove.findings import arrange
 
-    return arrange(findings)
+    return arrange(findings, {id(one) for one in own})
 
 
 # --- reports that are no decision -----------------------------------------------------------
