@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from placelogic.program.program import Loop, Step, Update, flat
+from placelogic.program.program import Loop, Op, Step, Update, flat
 from placelogic.prove.formula import FALSE, TRUE, Formula, at_least, both, either, negate
 from placelogic.prove.ratio import ONE
 from placelogic.prove.sizes import Sizes
@@ -24,6 +24,13 @@ def fed(step: Step, sizes: Sizes) -> tuple[tuple[str | None, Formula], ...]:
         when[update.buffer] = either(when[update.buffer], both(runs, negate(before)))
         before = either(before, runs)
     return tuple(when.items())
+
+
+def read_next(step: Step, op: Op) -> str | None:
+    """Clip and a gather of gradients work on what the next update below them reads."""
+    ops = list(flat(step.ops))
+    at = next(index for index, one in enumerate(ops) if one is op)
+    return next((one.buffer for one in (*ops[at:], *ops) if isinstance(one, Update)), None)
 
 
 def _updates(step: Step, sizes: Sizes) -> list[tuple[Update, Formula]]:

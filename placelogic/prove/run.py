@@ -24,9 +24,8 @@ from placelogic.program.program import (
     Skip,
     Step,
     Update,
-    flat,
 )
-from placelogic.prove.feeding import fed
+from placelogic.prove.feeding import fed, read_next
 from placelogic.prove.formula import FALSE, TRUE, Formula, at_least, both, either, negate, test
 from placelogic.prove.kinds import Kind
 from placelogic.prove.ratio import ONE, Ratio, TooLarge, const, var
@@ -69,6 +68,10 @@ _GRADIENT_OPS = (Reduce, GatherGradients, Scale, ScaleLoss)
 
 MAX_TERMS = 60
 """Different histories a gradient may have: each loop that acts on its buffer multiplies them."""
+
+
+MAX_UNROLLED = 6
+"""Turns that are run one by one where their number is fixed and each acts on what the ones before left."""
 
 
 class Run:
@@ -143,6 +146,10 @@ class Run:
         second = again(fresh)
         if same(fresh, second) and same(before, again(before)):
             out = join(before, fresh)  # nothing acts on the buffer: every turn just adds
+        elif turns.constant is not None and 2 <= turns.constant <= MAX_UNROLLED and last.constant is not None:
+            out = before
+            for turn in range(int(last.constant - turns.constant) + 1, int(last.constant) + 1):
+                out = self._body(loop, mark(out), self.group.fresh(test("=", m, const(turn))), _ALWAYS, ONE)
         else:
             later = guard(join(self._later(fresh, second, again, m, last), self._kept(before, again, turns)), many)
             none = test("=", turns, const(0))
@@ -233,7 +240,7 @@ class Run:
                 return {**buffers, buffer: self.group.apply(op, buffers.get(buffer, {}))}
             case GatherGradients():
                 self._gradient_op(op)
-                buffer = self._read_next(op)
+                buffer = read_next(self._step, op)
                 return {**buffers, buffer: self.group.apply(op, buffers.get(buffer, {}))}
             case ScaleLoss():
                 raise AssertionError("elaboration lets a loss be scaled while its gradient is fresh only")
@@ -241,7 +248,7 @@ class Run:
                 self._read("update", buffers.get(buffer, {}), when.read, times, op.origin)
             case Clip():
                 # Gradients that are placed S and still whole are cut here at the latest.
-                buffer = self._read_next(op)
+                buffer = read_next(self._step, op)
                 value = self.group.settled(buffers.get(buffer, {}))
                 self._read("clip", value, when.read, times, op.origin)
                 return {**buffers, buffer: clipped(value)}
@@ -257,12 +264,6 @@ class Run:
             case _:
                 assert_never(op)
         return buffers
-
-    def _read_next(self, op: Op) -> str | None:
-        """Clip and a gather of gradients work on what the next update below them reads."""
-        ops = list(flat(self._step.ops))
-        at = next(index for index, one in enumerate(ops) if one is op)
-        return next((one.buffer for one in (*ops[at:], *ops) if isinstance(one, Update)), None)
 
     def _gradient_op(self, op: Op) -> None:
         if self._listening:

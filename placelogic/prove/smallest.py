@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from time import monotonic
+from time import process_time
 
 from placelogic.prove.confirm import Confirmation
 from placelogic.prove.formula import Formula, equal, test
@@ -16,7 +16,7 @@ from placelogic.prove.solver import Solver
 MAX_MESHES = 300
 """Meshes tried, smallest first, before the solver's own model is taken as it is."""
 PATIENCE_S = 5.0
-"""Wall clock of that search, all its queries together: then the counterexample is told as it is."""
+"""CPU time of that search, all its queries together: then the counterexample is told as it is."""
 MAX_REJECTED = 8
 """Models that the simulation may contradict before the search stops."""
 
@@ -46,7 +46,7 @@ def smallest(
         return GaveUp(answer.reason)
     first: Found | None = None
     rejected = 0
-    end = monotonic() + PATIENCE_S
+    end = process_time() + PATIENCE_S
     for mesh in _meshes(solver, sizes, violation, answer.model, end):
         model = _shrink(solver, sizes, violation, mesh, end)
         if model is None:
@@ -71,7 +71,7 @@ def _meshes(solver: Solver, sizes: Sizes, violation: Formula, model: Mapping[str
     heap = [(_product(start), start)]
     seen = {start}
     for _ in range(MAX_MESHES):
-        if not heap or monotonic() > end:
+        if not heap or process_time() > end:
             return
         _, point = heapq.heappop(heap)
         yield dict(zip(axes, point))
@@ -87,9 +87,9 @@ def _least(solver: Solver, violation: Formula, name: str, known: int, end: float
     low, high = 1, known
     while low < high:
         middle = (low + high) // 2
-        if (left := end - monotonic()) <= 0:
+        if process_time() > end:
             return known
-        answer = solver.check(violation, test("<=", var(name), const(middle)), model=True, seconds=left)
+        answer = solver.check(violation, test("<=", var(name), const(middle)), model=True, quick=True)
         if answer.status == "sat" and answer.model is not None:
             high = min(middle, answer.model.get(name, middle))
         else:
@@ -102,7 +102,7 @@ def _shrink(
 ) -> Mapping[str, int] | None:
     """With these axis sizes: the least M, then token counts, then other sizes, one after the other."""
     fixed = [equal(axis, size) for axis, size in mesh.items()]
-    answer = solver.check(violation, *fixed, model=True, seconds=max(0.1, end - monotonic()))
+    answer = solver.check(violation, *fixed, model=True, quick=True)
     if answer.status != "sat" or answer.model is None:
         return None
     rest = [name for name in sizes.open if name not in mesh and name not in sizes.axis_names]
@@ -111,8 +111,8 @@ def _shrink(
     model = dict(answer.model)
     for name in order:
         value = 1
-        while value < min(model.get(name, 1), 64) and (left := end - monotonic()) > 0:
-            smaller = solver.check(violation, *fixed, equal(name, value), model=True, seconds=left)
+        while value < min(model.get(name, 1), 64) and process_time() < end:
+            smaller = solver.check(violation, *fixed, equal(name, value), model=True, quick=True)
             if smaller.status == "sat" and smaller.model is not None:
                 model = dict(smaller.model)
                 break

@@ -133,18 +133,15 @@ class Solver:
         lines += [f"(assert (or {smt(formula)} false))" for formula in formulas]
         return list(self._z3.parse_smt2_string("\n".join(lines)))
 
-    def check(
-        self, goal: Formula = TRUE, *more: Formula, model: bool = False, seconds: float | None = None
-    ) -> Answer:
-        """Whether `goal` (and `more`) can hold; `model`: also give sizes at which it does. `seconds`: where an
-        answer is a convenience, the wall clock it may take, and a part of the steps."""
+    def check(self, goal: Formula = TRUE, *more: Formula, model: bool = False, quick: bool = False) -> Answer:
+        """Whether `goal` (and `more`) can hold; `model`: also give sizes at which it does. `quick`: with a part of
+        the steps only, where an answer is a convenience."""
         goals = [formula for formula in (goal, *more) if formula != TRUE]
         if FALSE in goals:
             return Answer("unsat")
         checkpoint()
         self._solver.push()
-        if seconds is not None:
-            self._solver.set("timeout", max(1, int(min(seconds, self._limits.timeout_s) * 1000)))
+        if quick:
             self._solver.set("rlimit", min(CONVENIENCE_RLIMIT, self._limits.rlimit))
         try:
             if goals:
@@ -160,8 +157,7 @@ class Solver:
             return Answer("unknown", reason=self._reason(monotonic() - started))
         finally:
             self._solver.pop()
-            if seconds is not None:
-                self._solver.set("timeout", max(1, int(self._limits.timeout_s * 1000)))
+            if quick:
                 self._solver.set("rlimit", self._limits.rlimit)
 
     def _reason(self, seconds: float) -> str:
