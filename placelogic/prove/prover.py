@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from placelogic.problem import Problem, SpecError
@@ -11,7 +12,6 @@ from placelogic.program.program import Program
 from placelogic.prove.arithmetic import check_arithmetic
 from placelogic.prove.collect import Collected, collect
 from placelogic.prove.confirm import Confirmation, complete, confirmer, dealer
-from placelogic.prove.differ import without_factor
 from placelogic.prove.divide import division_assumptions, settle
 from placelogic.prove.formula import FALSE, TRUE, Formula, both, either, test
 from placelogic.prove.notes import notes
@@ -91,7 +91,26 @@ def _decision(program: Program, options: Options) -> Decision:
         return Decision(_gave_up(program, printed, doubtful), basis)
     collected = replace(collected, obligations=settle(collected.obligations, solver))
     report, asked = _decide(program, sizes, solver, collected, printed, options)
+    if report.verdict == "proved":
+        settled = _without_doubt(collected, solver)
+        if settled is None:
+            return Decision(_gave_up(program, printed, "whether a `backward` line changes anything"), basis)
+        asked = (*asked, *settled)
     return Decision(report, Basis(premises, (*basis.questions, *asked)))
+
+
+def _without_doubt(collected: Collected, solver: Solver) -> tuple[Question, ...] | None:
+    """What makes sure that a proof holds in every reading; None where the solver gave up. Raises SpecError where
+    it depends on the reading."""
+    asked = []
+    for doubt in collected.doubts:
+        status = solver.check(doubt.changes).status
+        if status == "sat":
+            raise SpecError(doubt.problem)
+        if status == "unknown":
+            return None
+        asked.append(Question("obligation", f"line {doubt.problem.span.line} changes nothing", doubt.changes, status))
+    return tuple(asked)
 
 
 def _decide(
@@ -127,13 +146,20 @@ def _decide(
                     if one.own:
                         own.append(told_here)
                     if options.every and not one.warning:
-                        findings += _others(program, sizes, solver, one, told_here, env, simulated)
+                        from placelogic.prove.others import others
+
+                        search = partial(_search, program, sizes, solver, simulated=simulated)
+                        tell = partial(_finding, program, sizes)
+                        findings += others(program, sizes, one, told_here, env, search, tell, _unknown)
                 case Found(sizes=env, confirmation=confirmation):
                     undecided += 1
                     findings.append(_unconfirmed(one, complete(sizes, env), confirmation))
                 case GaveUp(reason=reason):
                     undecided += 1
                     findings.append(_unknown(one, reason))
+    denied = frozenset(told_here.axes for told_here in findings if told_here.code == "FW07")
+    gone = {*division_assumptions(program, sizes)} - {*division_assumptions(program, sizes, denied)}
+    printed = tuple(text for text in printed if text not in gone)
     stated = sum(one.stated for one in obligations)
     counts = Obligations(len(obligations) - refuted - undecided, refuted, undecided, stated)
     verdict = "refuted" if refuted else "undecided" if undecided else "proved"
@@ -170,55 +196,9 @@ def _search(
     weights = None if one.code == "GI07" else one.weights
     if one.code == "FW07":
         return smallest(solver, sizes, one.violation, dealer(program, sizes, one.axes))
-    layers = simulated if one.need is not None or one.through is not None or one.drawn else None
+    inside = one.need is not None or one.through is not None or one.drawn
+    layers = simulated if inside and program.layers is not None and program.layers.blocks else None
     return smallest(solver, sizes, one.violation, confirmer(program, sizes, weights, layers))
-
-
-def _others(
-    program: Program,
-    sizes: Sizes,
-    solver: Solver,
-    one: Obligation,
-    known: Finding,
-    env: Mapping[str, int],
-    simulated: dict[object, Outcome],
-) -> Iterator[Finding]:
-    """Further faults of the same obligation: those that show where each one before is made good. Along axes it is
-    where these are 1; a constant factor, by its inverse; else, where there is one micro-batch, or one device along
-    what the counterexample needed."""
-    rest = one
-    single: set[str] = set()
-    scaled = False
-    while True:
-        axes = set(known.axes)
-        made_good = None
-        if known.code == "GI03" and not axes and not scaled:
-            made_good = without_factor(program, sizes, rest, complete(sizes, env))
-        if made_good is not None:
-            rest, scaled = made_good, True
-        else:
-            mesh = known.counterexample.mesh if known.counterexample is not None else {}
-            axes = axes or {axis for axis, size in mesh.items() if size > 1}
-            turns = not known.axes and sizes.microbatches != ONE and "microbatches" not in single
-            if single.issuperset(axes) and not turns:
-                return  # the same fault: a factor such as dp/2 is wrong at dp = 1 too
-            single |= axes
-            alone = [test("=", sizes.size(axis), ONE) for axis in axes]
-            if turns:
-                single.add("microbatches")
-                alone = [test("=", sizes.microbatches, ONE)]
-            rest = replace(rest, violation=both(rest.violation, *alone))
-        match _search(program, sizes, solver, rest, simulated):
-            case Found(sizes=env, confirmation=Confirmation(wrong=True, at=at)):
-                known = _finding(program, sizes, rest, env, at)
-                if known.axes and single.issuperset(known.axes):
-                    return
-                yield known
-            case GaveUp(reason=reason):
-                yield _unknown(rest, reason)
-                return
-            case _:
-                return
 
 
 def _finding(

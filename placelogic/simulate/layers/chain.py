@@ -51,6 +51,12 @@ class Chain:
     habits: Habits | None = None
     layers: list[Layer] = field(default_factory=list)
     gradients: dict[tuple[int, int], list[Gradients]] = field(default_factory=dict)
+    ragged: moves.Ragged = field(default_factory=moves.Ragged)
+
+    def __post_init__(self) -> None:
+        routers = [(block, op) for block in self.blocks for op in block.operations if isinstance(op, bl.Router)]
+        tokens = frozenset(dim for block, op in routers for dim in block.tensors[op.output])
+        self.ragged = moves.Ragged(frozenset(op.experts for _, op in routers), tokens)
 
     # --- forward ------------------------------------------------------------------------------
 
@@ -71,16 +77,19 @@ class Chain:
         layer.made[tensor] = arrays
         for place, boundary in enumerate(self.plan.at(layer.block.name, tensor, None)):
             layer.before[tensor, place] = arrays
-            arrays = moves.forward(arrays, boundary.forward, boundary.axis, self.grid, self._factor(boundary.forward))
+            arrays = self._ahead(arrays, boundary.forward, boundary.axis)
         layer.arrays[tensor] = arrays
 
     def _take(self, layer: Layer, index: int, slot: int, tensor: str) -> Arrays:
         arrays = layer.arrays[tensor]
         for place, boundary in enumerate(self.plan.at(layer.block.name, tensor, (index, slot))):
             layer.crossed[index, slot, place] = arrays
-            arrays = moves.forward(arrays, boundary.forward, boundary.axis, self.grid, self._factor(boundary.forward))
+            arrays = self._ahead(arrays, boundary.forward, boundary.axis)
         layer.read[index, slot] = arrays
         return arrays
+
+    def _ahead(self, arrays: Arrays, move: Move, axis: str) -> Arrays:
+        return moves.forward(arrays, move, axis, self.grid, self._factor(move), self.ragged)
 
     def _factor(self, move: Move) -> int:
         return 1 if move.scale is None else self.number(move.scale)
@@ -91,7 +100,7 @@ class Chain:
                 arrays = ins[0]
                 for place, (axis, (there, _)) in enumerate(self._moves(layer, index)):
                     layer.crossed[index, -1, place] = arrays
-                    arrays = moves.forward(arrays, there, axis, self.grid, self._factor(there))
+                    arrays = self._ahead(arrays, there, axis)
                 return arrays
             case bl.CrossEntropy():
                 total = self._totals(layer, index, op, ins[0])
@@ -189,6 +198,7 @@ class Chain:
                             boundary.axis,
                             self.grid,
                             self._factor(boundary.backward),
+                            self.ragged,
                             layer.crossed[index, slot, place],
                         )
                     waiting.setdefault(tensor, []).append(arrays)
@@ -205,6 +215,7 @@ class Chain:
                 boundary.axis,
                 self.grid,
                 self._factor(boundary.backward),
+                self.ragged,
                 layer.before[tensor, place],
             )
         return arrays
@@ -215,7 +226,7 @@ class Chain:
             arrays = here
             for place, (axis, (_, back)) in reversed(list(enumerate(self._moves(layer, index)))):
                 before = layer.crossed[index, -1, place]
-                arrays = moves.backward(arrays, back, axis, self.grid, self._factor(back), before)
+                arrays = moves.backward(arrays, back, axis, self.grid, self._factor(back), self.ragged, before)
             return [arrays]
         total = self._totals(layer, index, op, ins[0]) if isinstance(op, bl.CrossEntropy) else None
         out: list[Arrays] = [[] for _ in ins]

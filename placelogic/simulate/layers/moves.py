@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from placelogic.program.plan import Move
 from placelogic.simulate.arithmetic import PRIME, inverse
@@ -15,17 +16,35 @@ Arrays = list[Array]
 """One per device."""
 
 
-def forward(arrays: Arrays, move: Move, axis: str, grid: Grid, factor: int) -> Arrays:
+@dataclass(frozen=True, slots=True)
+class Ragged:
+    """Of tensors that start with experts each device has rows for as many tokens as were sent to them: which token
+    a row is of differs between devices that have other experts, or other tokens. `tokens`: the dimensions of both."""
+
+    experts: frozenset[str] = frozenset()
+    tokens: frozenset[str] = frozenset()
+
+    def check(self, arrays: Sequence[Array]) -> None:
+        """Raises GroupStop where rows of different tokens would be added up."""
+        first = arrays[0]
+        if not first.dims or first.dims[0] not in self.experts:
+            return
+        for dim in self.tokens.intersection(first.dims):
+            if any(array.along(dim) != first.along(dim) for array in arrays):
+                raise GroupStop("rows of different tokens, sent to different experts, are added up")
+
+
+def forward(arrays: Arrays, move: Move, axis: str, grid: Grid, factor: int, ragged: Ragged) -> Arrays:
     """Raises GroupStop where the arrays are no such pieces."""
     out = list(arrays)
     for members in grid.groups((axis,)):
-        found = _forward([arrays[x] for x in members], move)
+        found = _forward([arrays[x] for x in members], move, ragged)
         for x, array in zip(members, found):
             out[x] = array
     return _times(out, factor)
 
 
-def _forward(arrays: Sequence[Array], move: Move) -> list[Array]:
+def _forward(arrays: Sequence[Array], move: Move, ragged: Ragged) -> list[Array]:
     count, dim = len(arrays), move.dim or ""
     match move.kind:
         case "none":
@@ -35,6 +54,7 @@ def _forward(arrays: Sequence[Array], move: Move) -> list[Array]:
         case "root":
             return [arrays[0]] * count
         case "sum" | "mean" | "scatter" | "scatter_mean":
+            ragged.check(arrays)
             total = _total(arrays, move.kind in ("mean", "scatter_mean"))
             if move.kind in ("sum", "mean"):
                 return [Array(a.dims, a.labels, total.data) for a in arrays]
@@ -49,17 +69,17 @@ def _forward(arrays: Sequence[Array], move: Move) -> list[Array]:
     raise AssertionError(move.kind)
 
 
-def backward(arrays: Arrays, move: Move, axis: str, grid: Grid, factor: int, before: Arrays) -> Arrays:
+def backward(arrays: Arrays, move: Move, axis: str, grid: Grid, factor: int, ragged: Ragged, before: Arrays) -> Arrays:
     """The gradient of what the tensor was `before` the move forward: as that lies, whatever arrives."""
     out = list(arrays)
     for members in grid.groups((axis,)):
-        found = _backward([arrays[x] for x in members], move, [before[x] for x in members])
+        found = _backward([arrays[x] for x in members], move, ragged, [before[x] for x in members])
         for x, array in zip(members, found):
             out[x] = array
     return _times(out, factor)
 
 
-def _backward(arrays: Sequence[Array], move: Move, before: Sequence[Array]) -> list[Array]:
+def _backward(arrays: Sequence[Array], move: Move, ragged: Ragged, before: Sequence[Array]) -> list[Array]:
     dim = move.dim or ""
     match move.kind:
         case "none":
@@ -71,6 +91,7 @@ def _backward(arrays: Sequence[Array], move: Move, before: Sequence[Array]) -> l
         case "root":
             return [arrays[0]] * len(arrays)
         case "sum" | "mean" | "scatter" | "scatter_mean":
+            ragged.check(arrays)
             total = _total(arrays, move.kind in ("mean", "scatter_mean"))
             kept = [Array(a.dims, a.labels, total.data) for a in arrays]
             return [_only(array, like) for array, like in zip(kept, before)]
