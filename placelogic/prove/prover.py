@@ -13,11 +13,11 @@ from placelogic.prove.arithmetic import check_arithmetic
 from placelogic.prove.collect import Collected, collect
 from placelogic.prove.confirm import Confirmation, complete, confirmer, dealer
 from placelogic.prove.divide import division_assumptions, settle
-from placelogic.prove.formula import FALSE, TRUE, Formula, both, either, test
+from placelogic.prove.formula import FALSE, TRUE, Formula, either
 from placelogic.prove.notes import notes
 from placelogic.prove.obligations import Obligation
 from placelogic.prove.queries import Basis, Premises, Question
-from placelogic.prove.ratio import ONE, TooLarge
+from placelogic.prove.ratio import TooLarge
 from placelogic.prove.sizes import Sizes, sizes_of
 from placelogic.prove.smallest import Found, GaveUp, smallest
 from placelogic.prove.solver import RLIMIT, TIMEOUT_S, Limits, Named, Solver, Status
