@@ -86,6 +86,8 @@ class _Job:
             for what, x in wrong:
                 where = self.grid.name(x)
                 text = f"({where}) feeds another gradient of `{weights.name}` to the optimizer"
+                if what == "skip":
+                    text = f"({where}) sees other gradients of `{weights.name}` and may decide otherwise"
                 differences.append(Difference(weights.name, 1, what, self.grid.device(x), None, text))
         return Outcome(tuple(differences), tuple(stops))
 
