@@ -4,17 +4,33 @@ Everything here is about layouts and known to every rank; numbers are elsewhere 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Protocol
 
 import torch
 
 from placelogic.program.program import Axes, Layout, Weights
-from placelogic.replay.shape import Shape
+from placelogic.replay.shape import Shape, Sizes
 from placelogic.simulate.mesh import Grid
 
 
 class CannotRun(Exception):
     """One weight group cannot go on: data, a tensor or an owner is missing, or shapes clash."""
+
+
+class Elements(Protocol):
+    """The elements of a group: how many, which tensor and block each is of, and who holds it (shape.py)."""
+
+    count: int
+    tensor: torch.Tensor
+    block: torch.Tensor
+
+    def tables(self, layout: Layout) -> dict[str, tuple[torch.Tensor, ...]]: ...
+
+    def dealt(self, axes: Axes) -> dict[str, torch.Tensor]: ...
+
+
+Tensors = Callable[[Weights, Sizes, bool], Elements]
 
 
 class Rule:
@@ -30,7 +46,10 @@ class Rule:
 class Group:
     """Layouts of one weight group on every device of the mesh."""
 
-    def __init__(self, number: int, weights: Weights, grid: Grid, split: Axes) -> None:
+    def __init__(
+        self, number: int, weights: Weights, grid: Grid, split: Axes, tensors: Tensors | None = None
+    ) -> None:
+        """`tensors`: those of the operations that use the weights; None: of a small model of its own."""
         self.number = number
         self.weights = weights
         self.name = weights.name
@@ -38,7 +57,7 @@ class Group:
         self.split = split
         self.stop: str | None = None
         self._place_uses()
-        self.shape = Shape(weights, self._size, self.shifted)
+        self.shape = (tensors or Shape)(weights, self._size, self.shifted)
         self.count = self.shape.count
         self._rules: list[Rule] = []
         self._locals: dict[frozenset[Rule], list[torch.Tensor]] = {}

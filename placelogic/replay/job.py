@@ -13,7 +13,7 @@ from placelogic.replay.buffers import Buffer
 from placelogic.replay.comms import Comms
 from placelogic.replay.data import Data, Setup
 from placelogic.replay.group import CannotRun, Group
-from placelogic.replay.model import Model
+from placelogic.replay.models import Models
 from placelogic.replay.rounding import ORDER, Reordered
 from placelogic.replay.state import State
 from placelogic.replay.step import Event, Runner
@@ -23,7 +23,8 @@ from placelogic.simulate.mesh import Grid
 @dataclass(frozen=True, slots=True)
 class Gap:
     """The largest difference to the single device on one rank. `what`: gradient (as fed to the
-    optimizer), params, state (moments and master copies), clip, or, with weights None, skip and order (rounding.py)."""
+    optimizer), params, state (moments and master copies), clip, or, with weights None, forward (what the last block
+    leaves), skip and order (rounding.py)."""
 
     weights: str | None
     step: int
@@ -43,10 +44,9 @@ class Job:
         self.grid = Grid(program.mesh.axes, setup.sizes)
         self.data = Data(program, self.grid, setup)
         self.optimizer = optimizer
-        split = self.data.work.split
-        self.groups = [Group(i, w, self.grid, split) for i, w in enumerate(program.weights)]
+        self.model = Models(program, self.grid, self.data, comms, only)
+        self.groups = self.model.groups
         self.trained = [g for g in self.groups if not g.weights.frozen]
-        self.model = Model(self.groups, self.data, only)
         self.states = {g.number: State(g, comms, setup.seed) for g in self.groups}
         rounded = torch.get_default_dtype() is not torch.float64
         clip = program.clip is not None
@@ -110,6 +110,8 @@ class Job:
         runners = self._runners(step, expected)
         with self.comms.log.purpose("gradients"):
             self._drive(step, runners, complete, squares)
+        if (gap := self.model.forward_gap()) is not None:
+            self.gaps.append(Gap(None, step, "forward", gap))
         self.kept = [buffer for runner in runners for buffer in runner.buffers.values()]
         for group in self.trained:
             self._single_step(group, expected[group.number])
@@ -139,7 +141,7 @@ class Job:
         passes = {}
         for turn in range(1, self.data.microbatches + 1):
             with self.comms.log.purpose("activations"):
-                passes[turn] = self.model.device(self.comms, step, turn, computed, self.trained)
+                passes[turn] = self.model.device(step, turn, computed, self.trained)
         runners = []
         for group in self.trained:
             plan = self.program.step(group.name)
@@ -164,7 +166,7 @@ class Job:
             layers = passes[turn][group.number]
             if moving:
                 now = {**computed, group.number: state.computed()}
-                layers = self.model.device(self.comms, step, turn, now, self.trained)[group.number]
+                layers = self.model.device(step, turn, now, self.trained).get(group.number, layers)
             room = {**group.own_room, **group.routed_room}
             return Buffer(group, self.comms, list(layers), room, frozenset(), group.alike)
 
@@ -264,7 +266,7 @@ class Job:
             self._gap(group.name, step, "state", state.master[mine], state.single[where])
 
     def _gap(self, name: str, step: int, what: str, found: torch.Tensor, expected: torch.Tensor) -> None:
-        difference = float((found - expected).abs().max()) if len(found) else 0.0
+        difference = float((found - expected).abs().max() / expected.abs().max().clamp(min=1)) if len(found) else 0.0
         self.gaps.append(Gap(name, step, what, float("inf") if difference != difference else difference))
 
 

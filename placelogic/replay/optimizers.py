@@ -12,7 +12,7 @@ from collections.abc import Callable
 import torch
 
 from placelogic.program.catalog import Needs
-from placelogic.replay.shape import Shape
+from placelogic.replay.group import Elements
 
 Moments = dict[str, torch.Tensor]
 """First and second moments, and the number of steps, element by element."""
@@ -25,7 +25,7 @@ def zeros(count: int) -> Moments:
 
 
 def stepped(
-    name: str, needs: Needs, shape: Shape, elements: torch.Tensor, g: torch.Tensor, theta: torch.Tensor, old: Moments
+    name: str, needs: Needs, shape: Elements, elements: torch.Tensor, g: torch.Tensor, theta: torch.Tensor, old: Moments
 ) -> tuple[torch.Tensor, Moments]:
     """New parameters and moments of these elements, which one device updates together."""
     moments = {**old, "steps": old["steps"] + 1}

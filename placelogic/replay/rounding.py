@@ -10,7 +10,7 @@ import torch
 
 from placelogic.replay import events, optimizers
 from placelogic.replay.group import Group
-from placelogic.replay.model import Model
+from placelogic.replay.models import Models
 from placelogic.replay.state import State
 
 ORDER = "order"
@@ -20,7 +20,7 @@ ORDER = "order"
 class Reordered:
     """A second single device."""
 
-    def __init__(self, model: Model, states: dict[int, State], trained: Sequence[Group], clip: bool) -> None:
+    def __init__(self, model: Models, states: dict[int, State], trained: Sequence[Group], clip: bool) -> None:
         self._model = model
         self._states = states
         self._trained = trained
