@@ -128,8 +128,8 @@ class Job:
         state = self.states[group.number]
         every = torch.arange(group.count)
         state.single, state.single_moments = optimizers.stepped(
-            self._name(group), group.weights.optimizer.needs, group.shape, every, gradient, state.single,
-            state.single_moments,
+            self._name(group), group.weights.optimizer.needs, group.shape, every, gradient / optimizers.calmed(gradient),
+            state.single, state.single_moments,
         )  # fmt: skip
 
     def _name(self, group: Group) -> str:
@@ -180,7 +180,7 @@ class Job:
         self._gap(state.group.name, step, "gradient", gradient, expected[elements])
         if step == 1 and state.group.name not in self.fed:
             self.fed[state.group.name] = gradient.clone(), expected[elements].clone()
-        state.update(buffer, self._name(state.group))
+        state.update(buffer, self._name(state.group), optimizers.calmed(expected))
 
     # --- events ---------------------------------------------------------------------------------------
 

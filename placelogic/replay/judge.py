@@ -162,7 +162,9 @@ def judge(case: Case, runs: Sequence[Run]) -> Outcome:
         result = "inconclusive"
     reason = f"{stops[0][0]}: {stops[0][1]}" if stops else None
     outcome = Outcome(case, result, worst, tuple(runs), None, reason)
-    return replace(outcome, factor=_factor(case, runs[0], names)) if result == "different" else outcome
+    # A gradient of other values is no multiple of the right one.
+    measurable = result == "different" and worst.get("forward", 0.0) <= different
+    return replace(outcome, factor=_factor(case, runs[0], names)) if measurable else outcome
 
 
 def bounds(rounding: float) -> tuple[float, float]:

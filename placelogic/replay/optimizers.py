@@ -41,6 +41,12 @@ def stepped(
     return theta - move, moments
 
 
+def calmed(gradient: torch.Tensor) -> float:
+    """By what a gradient is divided before a step is taken: training that runs away shows nothing. It is that
+    of the single device, and the same for all."""
+    return max(1.0, float(gradient.abs().max()))
+
+
 def _sgd(g: torch.Tensor, theta: torch.Tensor, moments: Moments) -> tuple[torch.Tensor, Moments]:
     first = 0.9 * moments["first"] + g
     return 0.1 * first, {**moments, "first": first}

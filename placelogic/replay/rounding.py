@@ -38,8 +38,8 @@ class Reordered:
         for group in self._trained:
             n = group.number
             self._weights[n], self._moments[n] = optimizers.stepped(
-                names[n], group.weights.optimizer.needs, group.shape, torch.arange(group.count), gradients[n],
-                self._weights[n], self._moments[n],
+                names[n], group.weights.optimizer.needs, group.shape, torch.arange(group.count),
+                gradients[n] / optimizers.calmed(expected[n]), self._weights[n], self._moments[n],
             )  # fmt: skip
 
     def difference(self) -> float:
