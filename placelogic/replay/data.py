@@ -34,6 +34,15 @@ def normal(what: tuple[object, ...], *shape: int) -> torch.Tensor:
     return drawn.to(torch.get_default_device(), torch.get_default_dtype())
 
 
+def apart(found: torch.Tensor, expected: torch.Tensor) -> float:
+    """How far numbers are from what is expected, relative to these where they are larger than one; infinite
+    where one is no number."""
+    if not len(found):
+        return 0.0
+    difference = float((found - expected).abs().max() / expected.abs().max().clamp(min=1))
+    return float("inf") if difference != difference else difference
+
+
 @dataclass(frozen=True, slots=True)
 class Setup:
     """Sizes and counts of one replay. `counts`: loss tokens of an item, in units of `per_item`."""

@@ -11,7 +11,7 @@ from placelogic.program.program import BroadcastParams, GatherParams, Loop, Op, 
 from placelogic.replay import events, optimizers
 from placelogic.replay.buffers import Buffer
 from placelogic.replay.comms import Comms
-from placelogic.replay.data import Data, Setup
+from placelogic.replay.data import Data, Setup, apart
 from placelogic.replay.group import CannotRun, Group
 from placelogic.replay.models import Models
 from placelogic.replay.rounding import ORDER, Reordered
@@ -266,8 +266,7 @@ class Job:
             self._gap(group.name, step, "state", state.master[mine], state.single[where])
 
     def _gap(self, name: str, step: int, what: str, found: torch.Tensor, expected: torch.Tensor) -> None:
-        difference = float((found - expected).abs().max() / expected.abs().max().clamp(min=1)) if len(found) else 0.0
-        self.gaps.append(Gap(name, step, what, float("inf") if difference != difference else difference))
+        self.gaps.append(Gap(name, step, what, apart(found, expected)))
 
 
 def _bytes(tensor: torch.Tensor) -> int:

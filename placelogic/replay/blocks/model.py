@@ -13,7 +13,7 @@ from placelogic.replay.blocks.chain import Numbers, Real
 from placelogic.replay.blocks.held import Held, Lay, at_places
 from placelogic.replay.blocks.matrices import Matrices
 from placelogic.replay.comms import Comms
-from placelogic.replay.data import Data, normal
+from placelogic.replay.data import Data, apart, normal
 from placelogic.replay.group import Group
 from placelogic.simulate.layers.arrays import Labels
 from placelogic.simulate.layers.habits import Habits
@@ -112,9 +112,7 @@ class BlockModel:
     def _compare(self, left: Held, single: Held) -> None:
         lay = left.lays[self.comms.rank]
         expected = at_places(single.data, lay.labels)
-        if left.data.numel():
-            gap = float((left.data - expected).abs().max() / expected.abs().max().clamp(min=1))
-            self.forward = max(self.forward, float("inf") if gap != gap else gap)
+        self.forward = max(self.forward, apart(left.data, expected))
 
     # --- samples ---------------------------------------------------------------------------------
 
