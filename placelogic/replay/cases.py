@@ -19,7 +19,7 @@ Expected = Literal["equal", "different"]
 _FACTOR = re.compile(r"(?:\((\d+)/(\d+)\)|(\d+)) g")
 _COUNTED = re.compile(r"tokens of (\w+)=(\d+)")
 PER_ITEM = "tokens per item"
-_FACTORED = ("GI01", "GI02", "GI03", "GI04", "GI05", "GI06")
+_FACTORED = ("GI01", "GI02", "GI03", "GI04", "GI05", "GI06", "FW06")
 """Codes whose counterexample says what is fed to the optimizer; that of GI07 is what is clipped."""
 
 
@@ -127,8 +127,8 @@ def _counterexample(name: str, program: Program, finding: Finding, example: Coun
     for row in example.devices:
         factor = _FACTOR.fullmatch(row.applies)
         simple = row.single == "g" and finding.code in _FACTORED
-        if simple and (factor or row.applies == "g"):
-            value = Fraction(1)
+        if simple and (factor or row.applies in ("g", "0")):
+            value = Fraction(row.applies == "g")
             if factor:
                 value = Fraction(int(factor[3])) if factor[3] else Fraction(int(factor[1]), int(factor[2]))
             factors.append((row.device, value))

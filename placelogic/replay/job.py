@@ -53,8 +53,9 @@ class Job:
         self._reordered = Reordered(self.model, self.states, self.trained, clip) if rounded else None
         self._stepping = [any(g.holder[x] for g in self.trained) for x in range(self.grid.count)]
         self.gaps: list[Gap] = []
-        # The first step's gradients: what this rank fed, and the single device's, element by element.
-        self.fed: dict[str, tuple[torch.Tensor, torch.Tensor]] = {}
+        # The first step's gradients: what this rank fed, and the single device's, element by element; one pair for
+        # all weights of a group, or for each matrix where operations have their own.
+        self.fed: dict[str, list[tuple[torch.Tensor, torch.Tensor]]] = {}
         # The gradient buffers of the last step.
         self.kept: list[Buffer] = []
         for group in self.groups:
@@ -179,7 +180,9 @@ class Job:
         elements, gradient = state.fed(buffer)
         self._gap(state.group.name, step, "gradient", gradient, expected[elements])
         if step == 1 and state.group.name not in self.fed:
-            self.fed[state.group.name] = gradient.clone(), expected[elements].clone()
+            kinds = self.model.units(state.group)[elements]
+            pairs = [(gradient[kinds == kind], expected[elements[kinds == kind]]) for kind in kinds.unique()]
+            self.fed[state.group.name] = pairs
         state.update(buffer, self._name(state.group), optimizers.calmed(expected))
 
     # --- events ---------------------------------------------------------------------------------------

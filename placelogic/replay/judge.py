@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from placelogic.replay.blocks.model import used
 from placelogic.replay.cases import Case, count_by
 from placelogic.replay.data import Setup
-from placelogic.replay.direct import Run, Task, run
+from placelogic.replay.direct import Factors, Run, Task, run
 from placelogic.replay.launch import LIMIT, Place, ReplayFailed
 from placelogic.replay.rounding import ORDER
 from placelogic.simulate import Item
@@ -163,7 +164,8 @@ def judge(case: Case, runs: Sequence[Run]) -> Outcome:
     reason = f"{stops[0][0]}: {stops[0][1]}" if stops else None
     outcome = Outcome(case, result, worst, tuple(runs), None, reason)
     # A gradient of other values is no multiple of the right one.
-    measurable = result == "different" and worst.get("forward", 0.0) <= different
+    first = [gap.difference for rank in runs[0].gaps for gap in rank if (gap.what, gap.step) == ("forward", 1)]
+    measurable = result == "different" and max(first, default=0.0) <= different
     return replace(outcome, factor=_factor(case, runs[0], names)) if measurable else outcome
 
 
@@ -185,7 +187,7 @@ def _factor(case: Case, one: Run, names: set[str]) -> tuple[float, float | None]
 
 
 def _pairs(case: Case, one: Run, names: set[str], term: int) -> Iterator[tuple[float, float | None]]:
-    axes = case.meeting.program.mesh.axes
+    axes, inside = case.meeting.program.mesh.axes, used(case.meeting.program)
     sizes = [case.meeting.sizes[axis] for axis in axes]
     for rank, factors in enumerate(one.factors):
         at, rest = {}, rank
@@ -194,7 +196,19 @@ def _pairs(case: Case, one: Run, names: set[str], term: int) -> Iterator[tuple[f
         for device, factor in case.factors:
             if all(at[axis] == coordinate for axis, coordinate in device.items() if axis in at):
                 for name in names & factors.keys():
-                    yield float(factor), factors[name][term]
+                    yield from _measured(float(factor), factors[name][term], name in inside)
+
+
+def _measured(named: float, found: Factors, inside: bool) -> Iterator[tuple[float, float | None]]:
+    """The gradient has to show the factor. Of the matrices that operations use (`inside`) one has to, unless
+    some have a gradient that comes by other ways as well: what is named is what came by one of them."""
+    if not found:
+        return
+    met = next((factor for factor in found if _met(named, factor)), None)
+    if met is not None:
+        yield named, met
+    elif not inside or None not in found:
+        yield named, found[0]
 
 
 __all__ = ["Choice", "Outcome", "ReplayFailed", "judge", "replay", "settle"]

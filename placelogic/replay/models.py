@@ -64,6 +64,12 @@ class Models:
                     group.stop = group.stop or str(stop)
         return found
 
+    def units(self, group: Group) -> torch.Tensor:
+        """Per element, what is multiplied by one factor where the gradient is: the matrix it is of, if
+        operations use the weights, else all of them."""
+        inside = self._blocks is not None and group in self._blocks.groups
+        return group.shape.tensor if inside else torch.zeros(group.count, dtype=torch.long)
+
     def forward_gap(self) -> float | None:
         """The largest difference of what the last block leaves, since it was last asked for."""
         if self._blocks is None:
