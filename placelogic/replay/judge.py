@@ -11,7 +11,7 @@ from typing import Literal
 from placelogic.replay.blocks.model import used
 from placelogic.replay.cases import Case, count_by
 from placelogic.replay.data import Setup
-from placelogic.replay.direct import Factors, Run, Task, run
+from placelogic.replay.direct import Run, Task, run
 from placelogic.replay.launch import LIMIT, Place, ReplayFailed
 from placelogic.replay.rounding import ORDER
 from placelogic.simulate import Item
@@ -195,19 +195,19 @@ def _pairs(case: Case, one: Run, names: set[str], term: int) -> Iterator[tuple[f
             rest, at[axis] = divmod(rest, size)
         for device, factor in case.factors:
             if all(at[axis] == coordinate for axis, coordinate in device.items() if axis in at):
-                for name in names & factors.keys():
-                    yield from _measured(float(factor), factors[name][term], name in inside)
+                for name in sorted(names & factors.keys() - inside):
+                    yield from ((float(factor), found) for found in factors[name][term])
+                matrices = [found for name in sorted(names & inside & factors.keys()) for found in factors[name][term]]
+                yield from _measured(float(factor), matrices)
 
 
-def _measured(named: float, found: Factors, inside: bool) -> Iterator[tuple[float, float | None]]:
-    """The gradient has to show the factor. Of the matrices that operations use (`inside`) one has to, unless
-    some have a gradient that comes by other ways as well: what is named is what came by one of them."""
-    if not found:
-        return
+def _measured(named: float, found: Sequence[float | None]) -> Iterator[tuple[float, float | None]]:
+    """Of the matrices that operations use one has to show the factor, unless some have a gradient that comes by
+    other ways as well: what is named is what came by one of them, and some may have it in other layers only."""
     met = next((factor for factor in found if _met(named, factor)), None)
     if met is not None:
         yield named, met
-    elif not inside or None not in found:
+    elif found and None not in found:
         yield named, found[0]
 
 
