@@ -143,8 +143,10 @@ class Matrices:
         layers = 1 + max(matrix.layer for matrix in every)
         for number, matrix in enumerate(every):
             ways: dict[str, tuple[Axes, ...]] = {}
-            for cut in layout.cuts:
-                dim = self._dimension(cut, matrix)
+            dims = {cut: self._dimension(cut, matrix) for cut in layout.cuts}
+            # Cuts of a dimension of their own lie inside of all others.
+            for cut in sorted(layout.cuts, key=lambda cut: dims[cut] is None):
+                dim = dims[cut] or self._free(matrix)
                 ways[dim] = (*ways.get(dim, ()), cut.axes)
             at = dict(zip(matrix.dims, torch.unravel_index(torch.arange(matrix.count), matrix.lengths)))
             for dim, system in ways.items():
@@ -161,8 +163,8 @@ class Matrices:
                     parts.setdefault(axis, []).append(table)
         return {axis: torch.cat(tables) for axis, tables in parts.items()}
 
-    def _dimension(self, cut: Cut, matrix: Matrix) -> str:
-        """Which dimension of a matrix a cut is of."""
+    def _dimension(self, cut: Cut, matrix: Matrix) -> str | None:
+        """Which dimension of a matrix a cut is of; None: one of its own."""
         whole = {"layer": LAYER, "param": PARAM, "flat": FLAT}
         if cut.dim in whole:
             return whole[cut.dim]
@@ -174,10 +176,11 @@ class Matrices:
             return (*made, *contracted)[0]
         if cut.dim == "in":
             return (*contracted, *made)[0]
-        if cut.dim in matrix.dims:
-            return cut.dim
-        free = [dim for dim in matrix.dims if dim not in matrix.cut.values()]
-        return (free or matrix.dims)[0]
+        return cut.dim if cut.dim in matrix.dims else None
+
+    @staticmethod
+    def _free(matrix: Matrix) -> str:
+        return next((dim for dim in matrix.dims if dim not in matrix.cut.values()), matrix.dims[0])
 
     def dealt(self, axes: Axes) -> dict[str, torch.Tensor]:
         """As `Shape.dealt`."""
