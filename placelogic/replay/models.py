@@ -24,7 +24,7 @@ class Models:
 
     def __init__(self, program: Program, grid: Grid, data: Data, comms: Comms, only: int | None) -> None:
         names = used(program)
-        setting = Setting(program, grid, data.work) if names else None
+        setting = Setting(program, grid, data.work, _many(program, grid)) if names else None
         split = data.work.split
         self.groups: list[Group] = []
         for number, weights in enumerate(program.weights):
@@ -76,6 +76,12 @@ class Models:
             return None
         gap, self._blocks.forward = self._blocks.forward, 0.0
         return gap
+
+
+def _many(program: Program, grid: Grid) -> int:
+    """Layers that stand for many: one for each stage, and two at least. Where layers multiply what they read by
+    itself, more would leave no number of a sensible size."""
+    return max(2, 1 if program.stages is None else grid.size[program.stages.axis])
 
 
 def _of(values: Mapping[int, torch.Tensor], groups: Sequence[Group]) -> dict[int, torch.Tensor]:

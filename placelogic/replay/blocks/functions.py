@@ -196,8 +196,9 @@ def _attention(here: Here, op: bl.Attention, query: Lay, key: Lay, value: Lay) -
             k, v = k.index_select(axis, torch.tensor(pick)), v.index_select(axis, torch.tensor(pick))
         k, v = k[..., heads, :], v[..., heads, :]
         scores = torch.einsum("...phd,...thd->...hpt", q, k) / q.shape[-1] ** 0.5 + bias
+        scores = scores.masked_fill(~seen, -torch.inf)
         highest = scores.detach().amax(-1, keepdim=True).clamp(min=0)  # 0 is the score of the sink
-        raised = (scores - highest).exp() * seen
+        raised = (scores - highest).exp()
         chances = raised / ((-highest).exp() + raised.sum(-1, keepdim=True)) * mask
         return torch.einsum("...hpt,...thd->...phd", chances, v)
 

@@ -1,4 +1,6 @@
-"""How what an operation makes lies on one device, given how what it reads does."""
+"""How what an operation makes lies on one device, given how what it reads does.
+
+As PyTorch would, an operation takes any pieces whose sizes fit, be they the right ones or not."""
 
 from __future__ import annotations
 
@@ -34,8 +36,8 @@ def made(
         case bl.Bias() | bl.Norm() | bl.Elementwise():
             return x
         case bl.Add() | bl.Multiply():
-            if any(other != x for other in ins):
-                raise GroupStop("two tensors that meet do not lie alike")
+            if any(other.shape != x.shape for other in ins):
+                raise GroupStop("two tensors that meet have pieces of different sizes")
             return x
         case bl.Attention():
             return _attended(op, *ins, sizes)
@@ -57,25 +59,23 @@ def made(
 def _multiplied(x: Lay, contracted: Sequence[str], produced: Sequence[str], inner: list[Labels], places) -> Lay:  # type: ignore[no-untyped-def]
     start = x.dims.index(contracted[0])
     end = start + len(contracted)
-    if list(x.labels[start:end]) != inner:
-        raise GroupStop("a matrix meets other places than it has")
+    if x.shape[start:end] != tuple(map(len, inner)):
+        raise GroupStop("a matrix meets more places than it has, or fewer")
     dims = (*x.dims[:start], *produced, *x.dims[end:])
     return Lay(dims, (*x.labels[:start], *map(places, produced), *x.labels[end:]))
 
 
 def _attended(op: bl.Attention, query: Lay, key: Lay, value: Lay, sizes: Mapping[str, int]) -> Lay:
-    if key.labels != value.labels:
-        raise GroupStop("keys and values lie differently")
-    if key.along(op.sequence) != tuple(range(sizes[op.sequence])):
-        raise GroupStop("attention sees a part of the keys only")
+    if key.shape != value.shape:
+        raise GroupStop("keys and values have pieces of different sizes")
     ratio = sizes[op.heads] // sizes[op.kv_heads]
     missing = {head // ratio for head in query.along(op.heads)} - set(key.along(op.kv_heads))
     for have, want in zip(key.labels[:-3], query.labels[:-3]):
         missing |= set(want) - set(have)
     if missing:
         raise GroupStop("attention needs keys of another head or sample")
-    if query.labels[-1] != key.labels[-1]:
-        raise GroupStop("queries and keys have other places of a head")
+    if query.shape[-1] != key.shape[-1]:
+        raise GroupStop("queries and keys have pieces of heads of different sizes")
     return Lay(query.dims, (*query.labels[:-1], key.labels[-1]))
 
 

@@ -22,7 +22,8 @@ Share = Mapping[str, tuple[Labels, Labels]]
 class Setting:
     """`dims`: dimension -> how many places it has. `blocks`: every layer."""
 
-    def __init__(self, program: Program, grid: Grid, work: Work) -> None:
+    def __init__(self, program: Program, grid: Grid, work: Work, many: int = MAX_LAYERS) -> None:
+        """`many`: layers that stand for more than MAX_LAYERS."""
         assert program.layers is not None and program.layering is not None
         self.program, self.layers, self.plan = program, program.layers, program.layering.plan
         self.grid = grid
@@ -30,7 +31,7 @@ class Setting:
         self.blocks: list[Block] = []
         for block in self.layers.blocks:
             times = 1 if block.repeat is None else int(evaluate(block.repeat, work.env))
-            self.blocks += [block] * max(1, min(times, MAX_LAYERS))
+            self.blocks += [block] * max(1, times if times <= MAX_LAYERS else many)
         first = self.layers.blocks[0]
         self._arrives = self.plan.shapes.get((first.name, first.input), {})
 
