@@ -87,6 +87,8 @@ def check_files(found: Sequence[Found], settings: Settings, jobs: int = 1) -> It
     """One report per file, as they are done, in the order of the files whatever the number of processes.
     Libraries alone are nothing to check, which is no pass: then an error comes last; so does evidence
     that cannot be written."""
+    if not settings.recheck and settings.emit_smt2 is None:
+        return _check_each(found, settings, jobs)
     from placelogic.evidence import gather
 
     return gather(lambda inner: _check_each(found, inner, jobs), settings)

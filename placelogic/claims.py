@@ -16,10 +16,11 @@ from placelogic.report.diagnostic import Finding, SpecReport, Verdict
 
 if TYPE_CHECKING:
     from placelogic.cost import Cost
+    from placelogic.cost.budget import Box
     from placelogic.cost.claims import Sides
     from placelogic.elaborate import ElaboratedSpec
     from placelogic.prove import Options
-    from placelogic.prove.claims import Decision
+    from placelogic.prove.claims import Case, Decision
     from placelogic.prove.solver import Limits
 
 
@@ -140,7 +141,7 @@ class Judge:
                 )
 
     def _decided(self, claim: Claim, text: str, found: Sides, decision: Decision) -> Iterator[Finding]:
-        from placelogic.cost.text import human
+        from placelogic.cost.text import told_apart
 
         match decision.status:
             case "holds":
@@ -151,7 +152,7 @@ class Judge:
                 sizes = decision.sizes or {}
                 left, right = found.numbers(sizes)
                 at = ", ".join(f"{name} = {sizes[name]}" for name in found.names if name in sizes)
-                numbers = f"{human(left, 'bytes')} against {human(right, 'bytes')}"
+                numbers = " against ".join(told_apart(left, right))
                 where = f" at {at}" if at else ""
                 yield Finding("CL01", "error", f"the claim `{text}` is false{where}: {numbers}", claim.span, label=numbers,
                               help="`placelogic compare` puts the formulas side by side")  # fmt: skip
@@ -165,15 +166,20 @@ class Judge:
     # --- budgets ---
 
     def _budget(self, budget: Budget, program: Program) -> Iterator[Finding]:
-        from placelogic.cost.budget import fit
-        from placelogic.cost.text import human
+        from placelogic.cost.budget import Unclear, fit
+        from placelogic.cost.text import told_apart
 
         try:
             cost = self.cost(program)
             limit = cost.sizes.read(budget.amount) * BYTES[budget.unit]
-            found = fit(cost, limit, [one.condition for one in program.assumptions], self._bounded(cost, program))
+            assumed = [one.condition for one in program.assumptions]
+            found = fit(cost, limit, assumed, self._bounded(cost, program), self._possible(cost, program))
         except SpecError as error:
             yield from (Finding(p.code, "error", p.message, p.span, help=p.hint) for p in error.problems)
+            return
+        except Unclear:
+            yield Finding("PL366", "error", "the budget cannot be checked: whether the assumptions allow sizes at which it is "
+                          "enough could not be told", budget.span, help="fix the sizes that they relate, in the spec or with --at")  # fmt: skip
             return
         bound = cost.known(limit)
         if found.unknown:
@@ -181,7 +187,7 @@ class Judge:
             yield Finding("PL366", "error", f"the budget cannot be checked while {names} {_is(found.unknown)} open",
                           budget.span, help=_ways(names, budget.span.path != program.span.path))  # fmt: skip
         elif found.peak is not None and bound is not None:
-            against = f"the peak of one device is {human(found.peak, 'bytes')}, the budget {human(bound, 'bytes')}"
+            against = "the peak of one device is {}, the budget {}".format(*told_apart(found.peak, bound))
             if found.peak > bound:
                 yield Finding("BU01", "error", f"the budget is exceeded: {against}", budget.span, label=_largest(cost),
                               help="`placelogic cost` shows every term")  # fmt: skip
@@ -206,16 +212,34 @@ class Judge:
 
     def _bounded(self, cost: Cost, program: Program) -> Callable[[Sequence[str], int], bool]:
         """Whether the assumptions of a spec keep sizes below a bound."""
+
+        def bounded(names: Sequence[str], most: int) -> bool:
+            within = [((), Compare("<=", Name(name), number(most))) for name in names]
+            return self._assuming(within, cost, program).status == "holds"
+
+        return bounded
+
+    def _possible(self, cost: Cost, program: Program) -> Callable[[Box], bool]:
+        """Whether the assumptions of a spec allow any sizes in a box."""
+        from placelogic.cost.budget import Unclear
+
+        def possible(box: Box) -> bool:
+            inside = [Compare(">=", Name(name), number(low)) for name, (low, _) in box.items()]
+            inside += [Compare("<=", Name(name), number(high)) for name, (_, high) in box.items() if high is not None]
+            answer = self._assuming([(tuple(inside), Compare("<", number(1), number(1)))], cost, program).status
+            if answer == "unknown":
+                raise Unclear
+            return answer == "fails"
+
+        return possible
+
+    def _assuming(self, cases: Sequence[Case], cost: Cost, program: Program) -> Decision:
         from placelogic.cost.claims import comparison
         from placelogic.prove.claims import decide
 
-        def bounded(names: Sequence[str], most: int) -> bool:
-            fixed = {name: int(value) for name, value in cost.values.items()}
-            within = [((), Compare("<=", Name(name), number(most))) for name in names]
-            assumed = [comparison(one.condition, cost) for one in program.assumptions]
-            return decide(within, assumed, sorted(cost.size_names), fixed, self.limits).status == "holds"
-
-        return bounded
+        fixed = {name: int(value) for name, value in cost.values.items()}
+        assumed = [comparison(one.condition, cost) for one in program.assumptions]
+        return decide(cases, assumed, sorted(cost.size_names), fixed, self.limits)
 
 
 def _divides_by_zero(claim: Claim, divisor: Expr, sizes: Mapping[str, int]) -> Problem:

@@ -1,15 +1,12 @@
-"""Files checked by several processes, and reported in their order."""
+"""Files checked by several processes, and reported in their order. What only several need is imported there:
+most runs are about one file, and end before it would be loaded."""
 
 from __future__ import annotations
 
 import os
-import pickle
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
-from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 from placelogic.files import Found
@@ -18,6 +15,8 @@ from placelogic.report.diagnostic import FileReport
 from placelogic.source import Span
 
 if TYPE_CHECKING:
+    import subprocess
+
     from placelogic.checking import Settings
 
 FILES_PER_PROCESS = 40
@@ -44,6 +43,9 @@ def reports(found: Sequence[Found], settings: Settings, jobs: int) -> Iterator[F
         for one in found:
             yield check_found(one, settings)
         return
+    from concurrent.futures import ThreadPoolExecutor
+    from queue import SimpleQueue
+
     workers = [_Worker() for _ in range(jobs)]
     idle: SimpleQueue[_Worker] = SimpleQueue()
     for worker in workers:
@@ -76,6 +78,8 @@ class _Worker:
 
     def check(self, found: Found, settings: Settings) -> FileReport:
         """The report, or an error where the process ended over it."""
+        import pickle
+
         try:
             process = self._process or self._start()
             assert process.stdin is not None and process.stdout is not None
@@ -93,6 +97,8 @@ class _Worker:
     def _start(self) -> subprocess.Popen[bytes]:
         if self._stopped:
             raise EOFError
+        import subprocess
+
         # The same modules as ours: not by `-m`, which would look into the current folder first.
         program = f"import sys; sys.path[:] = {sys.path!r}; from placelogic.worker import main; main()"
         self._process = subprocess.Popen(

@@ -43,6 +43,17 @@ sync norm, final_norm over tp by sum
 """
 """The shape of Llama 3 405B in 4D parallelism, one statement of what the trainer does."""
 
+LAYERED = """mesh pp, dp, cp, tp
+model llama { layers 126, hidden 16384, heads 128, kv_heads 8, ffn 53248, vocab 128256 }
+optimizer adamw
+precision { params fp32, compute bf16, gradients fp32, moments fp32 }
+clip global_norm
+microbatches M
+use fsdp(dp, reshard_after_forward = false) * sequence_parallel(tp) * context_parallel(cp)
+use pipeline(pp, schedule = interleaved_1f1b, chunks = 8)
+"""
+"""The same training, with the library's model: its blocks say what a layer computes."""
+
 
 def spec(devices: int | None) -> str:
     """The spec with this many devices (tp 8, pp 16 where they fit), or with every size open."""
@@ -78,6 +89,10 @@ def figures(folder: Path, runs: int) -> Iterator[tuple[str, str, tuple[float, fl
     one.write_text(spec(None))
     yield "405B in 4D, all sizes open, cold process", "0.4 s", measured(process("check", str(one)), runs)
     yield "405B in 4D, all sizes open, warm", "20 ms", measured(lambda: check(one), 5 * runs)
+    layered = folder / "blocks.place"
+    layered.write_text(LAYERED)
+    yield "the same with the operations of its layers, cold process", "0.6 s", measured(process("check", str(layered)), runs)
+    yield "the same with the operations of its layers, warm", "", measured(lambda: check(layered), 5 * runs)
     yield f"`{LLAMA.name}` (its four specs), cold process", "", measured(process("check", str(LLAMA)), runs)
     yield f"`{LLAMA.name}` (its four specs), warm", "", measured(lambda: check(LLAMA), 5 * runs)
     for devices in (2, 128, 16_384, 100_096):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import product
+from itertools import groupby, product
 
 import sympy
 
@@ -20,6 +20,16 @@ MOST = 2**20
 """The largest size, and the largest number of devices, that is tried."""
 POINTS = 50_000
 """Of several open axes, how many combinations of sizes are tried."""
+
+MOST_ASKED = 500
+"""For how many numbers of devices it is asked whether assumptions about other sizes allow them."""
+
+Box = Mapping[str, tuple[int, int | None]]
+"""Sizes from and to; without an end where that is None."""
+
+
+class Unclear(Exception):
+    """Whether assumptions allow some sizes could not be told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +50,15 @@ class Fit:
 
 
 def fit(
-    cost: Cost, limit: sympy.Expr, assumptions: Sequence[Compare], bounded: Callable[[Sequence[str], int], bool]
+    cost: Cost,
+    limit: sympy.Expr,
+    assumptions: Sequence[Compare],
+    bounded: Callable[[Sequence[str], int], bool],
+    possible: Callable[[Box], bool],
 ) -> Fit:
     """The peak, shards rounded up, against `limit` in bytes. `bounded`: whether the assumptions allow these sizes no
-    more than so many devices each."""
+    more than so many devices each. `possible`: whether they allow any sizes from there to there, asked where they
+    are about other open sizes too; it may raise Unclear."""
     peak = cost.memory.peak_padded
     gap = at(limit - peak, dict(cost.values))
     free = sorted(one.name for one in gap.free_symbols)
@@ -53,6 +68,7 @@ def fit(
     if unknown:
         return Fit(unknown=unknown)
     allowed = [one for one in assumptions if {name.name for name in names(one)} <= {*free, *cost.values}]
+    linked = len(allowed) < len(assumptions)
     room = sympy.lambdify([sympy.Symbol(name) for name in free], gap, modules="math")
 
     def fits(*point: int) -> bool:
@@ -67,11 +83,15 @@ def fit(
     left = at(peak, dict(cost.values))
     ruled_out = bool(least(left) > at(limit, dict(cost.values)))
     if len(free) == 1:
-        ranges = tuple(_ranges(fits))
+        ranges = tuple(one for one in _ranges(fits) if not linked or possible({free[0]: one}))
         everywhere = not allowed and falls(left, sympy.Symbol(free[0]))
         never = not ranges and (ruled_out or bounded(free, EVERY))
         return Fit(open=tuple(free), ranges=ranges, everywhere=everywhere, never=never)
-    fewest = tuple(_fewest(free, fits)) or tuple(_small(free, fits))
+
+    def allows(point: dict[str, int]) -> bool:
+        return not linked or possible({name: (size, size) for name, size in point.items()})
+
+    fewest = tuple(_fewest(free, fits, allows)) or tuple(_small(free, fits, allows))
     never = not fewest and (ruled_out or bounded(free, _each(free)))
     return Fit(open=tuple(free), fewest=fewest, never=never)
 
@@ -103,11 +123,17 @@ def _each(free: Sequence[str]) -> int:
     return int(POINTS ** (1 / len(free)))
 
 
-def _small(free: Sequence[str], fits) -> Iterator[dict[str, int]]:
+def _small(free: Sequence[str], fits, allows) -> Iterator[dict[str, int]]:
     """All sizes up to a small one, by the number of devices: for assumptions that powers of two do not meet."""
     points = [point for point in product(range(1, _each(free) + 1), repeat=len(free)) if fits(*point)]
-    fewest = min(map(math.prod, points), default=0)
-    yield from [dict(zip(free, point, strict=True)) for point in points if math.prod(point) == fewest][:3]
+    points.sort(key=math.prod)
+    for index, (_, same) in enumerate(groupby(points, math.prod)):
+        if index == MOST_ASKED:
+            raise Unclear
+        found = [point for one in same if allows(point := dict(zip(free, one, strict=True)))]
+        if found:
+            yield from found[:3]
+            return
 
 
 def falls(expr: sympy.Expr, size: sympy.Symbol) -> bool:
@@ -137,13 +163,14 @@ def _ranges(fits) -> Iterator[tuple[int, int | None]]:
         yield start, None
 
 
-def _fewest(free: Sequence[str], fits) -> Iterator[dict[str, int]]:
+def _fewest(free: Sequence[str], fits, allows) -> Iterator[dict[str, int]]:
     """Powers of two, by the number of devices."""
     for power in range(MOST.bit_length()):
         found = [
-            dict(zip(free, (2**one for one in split), strict=True))
+            point
             for split in product(range(power + 1), repeat=len(free))
             if sum(split) == power and fits(*(2**one for one in split))
+            if allows(point := dict(zip(free, (2**one for one in split), strict=True)))
         ]
         if found:
             yield from found[:3]

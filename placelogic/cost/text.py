@@ -57,6 +57,18 @@ def human(value: Fraction, unit: str) -> str:
     return f"{_scaled(value, 1000, DECIMAL)} ({_scaled(value, 1024, BINARY)})"
 
 
+def told_apart(one: Fraction, other: Fraction) -> tuple[str, str]:
+    """Two numbers of bytes, in full where they would read the same and are not."""
+    rounded = human(one, "bytes"), human(other, "bytes")
+    if one == other or rounded[0] != rounded[1]:
+        return rounded
+    return _in_full(one), _in_full(other)
+
+
+def _in_full(value: Fraction) -> str:
+    return f"{value.numerator:,} B" if value.denominator == 1 else f"{value.numerator:,}/{value.denominator:,} B"
+
+
 def _scaled(value: Fraction, step: int, names: Sequence[str]) -> str:
     power = 0
     while value >= step and power + 1 < len(names):

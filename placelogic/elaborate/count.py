@@ -6,15 +6,18 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from placelogic.elaborate.log import Log
 from placelogic.elaborate.sizes import Sizes
 from placelogic.elaborate.targets import Groups
-from placelogic.program import block as bl
 from placelogic.program import expr as ex
-from placelogic.program.block import Block, Layers
 from placelogic.program.expr import Binary, Expr, number
 from placelogic.syntax import ast
+
+if TYPE_CHECKING:
+    from placelogic.program import block as bl
+    from placelogic.program.block import Block, Layers
 
 POINTS = 24
 """How many values of the open sizes are tried when two sizes are compared."""
@@ -43,6 +46,8 @@ def count_weights(groups: Groups, layers: Layers, sizes: Sizes, log: Log) -> Gro
 def counts(layers: Layers) -> dict[str, Expr | None]:
     """Weights -> their elements in all blocks; None where that is not known (a table of positions may be longer
     than the sequence)."""
+    from placelogic.program import block as bl
+
     terms: dict[str, list[Expr | None]] = {}
     tables = {
         (op.weights, op.vocabulary, op.produced)
@@ -64,6 +69,8 @@ def counts(layers: Layers) -> dict[str, Expr | None]:
 def _elements(
     op: bl.Linear | bl.Router | bl.Bias | bl.Norm | bl.Embedding, block: Block, layers: Layers
 ) -> Expr | None:
+    from placelogic.program import block as bl
+
     match op:
         case bl.Linear():
             experts = (block.tensors[op.input][0],) if op.grouped else ()

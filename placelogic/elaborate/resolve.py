@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from placelogic.elaborate import lines, placements, steps
 from placelogic.elaborate.count import count_weights
 from placelogic.elaborate.declare import read_sizes
-from placelogic.elaborate.layers import read_layers
 from placelogic.elaborate.log import Item, Log
 from placelogic.elaborate.sizes import Sizes
 from placelogic.elaborate.stated import Stated
@@ -28,6 +27,17 @@ VERDICT_CODES = frozenset(
     + ["CC01", "CC02", "CL01", "BU01"]
 )
 
+ABOUT_LAYERS = (
+    ast.AttentionStmt,
+    ast.BlockStmt,
+    ast.CheckpointStmt,
+    ast.DimsStmt,
+    ast.DrawnStmt,
+    ast.OverrideStmt,
+    ast.PositionsStmt,
+)
+"""The statements that say something about operations of layers."""
+
 
 def resolve(name: str, items: Sequence[Item], span: Span, fixed: Mapping[str, int], log: Log) -> tuple[Program, Stated]:
     """The program and what was stated beside it. Every problem goes to `log`; with problems the
@@ -40,7 +50,11 @@ def resolve(name: str, items: Sequence[Item], span: Span, fixed: Mapping[str, in
     groups = read_weights(items, sizes, stages, work.splits, log)
     if not groups.members and not select(items, ast.WeightsStmt):
         log.add("PL306", f"spec `{name}` has no weights", span, "declare some: `weights model { size P }`")
-    layers = read_layers(items, work.splits, sizes, groups, log)
+    layers = None
+    if any(_about_layers(item) for item in items):
+        from placelogic.elaborate.layers import read_layers  # so that specs without blocks start faster
+
+        layers = read_layers(items, work.splits, sizes, groups, log)
     if layers is not None and not log.problems:
         groups = count_weights(groups, layers, sizes, log)
     lines.check_lines(items, groups, sizes, log)
@@ -90,6 +104,13 @@ def resolve(name: str, items: Sequence[Item], span: Span, fixed: Mapping[str, in
         budgets=tuple(_budget(item, sizes) for item in select(items, ast.BudgetStmt)),
     )
     return program, stated
+
+
+def _about_layers(item: Item) -> bool:
+    """What a strategy of the library says about attention says nothing where no block has any."""
+    return isinstance(item.statement, ABOUT_LAYERS) and not (
+        item.standard and isinstance(item.statement, ast.AttentionStmt)
+    )
 
 
 def _budget(item: Item, sizes: Sizes) -> Budget:

@@ -8,9 +8,8 @@ tuple of its atoms, first factor slowest (row-major index). An empty tuple of ax
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from placelogic.program.block import Layers
 from placelogic.program.expr import Compare, Expr
 from placelogic.program.facts import Facts, Layering
 from placelogic.program.ops import (
@@ -48,6 +47,9 @@ from placelogic.program.weights import (
     Weights,
 )
 from placelogic.source import Span
+
+if TYPE_CHECKING:
+    from placelogic.program.block import Layers
 
 __all__ = [
     "Accumulate",

@@ -16,7 +16,6 @@ from placelogic.prove.run import Run
 from placelogic.prove.sizes import Sizes
 from placelogic.prove.start import random_obligations, start_obligations
 from placelogic.prove.state import alignment_obligations, optimizer_obligations, replica_obligations, shards
-from placelogic.prove.streams import stream_obligations
 from placelogic.prove.transfer import Group
 from placelogic.prove.values import Trace
 from placelogic.prove.whole import conflict_obligations, forward_obligations, skip_obligations
@@ -42,7 +41,10 @@ def collect(program: Program, sizes: Sizes) -> Collected:
         out += start_obligations(program, weights, sizes)
         out += random_obligations(program, weights, facts[weights.name], sizes)
     out += division_obligations(program, sizes)
-    out += stream_obligations(program, sizes)
+    if program.layers is not None:
+        from placelogic.prove.streams import stream_obligations
+
+        out += stream_obligations(program, sizes)
     out += need_obligations(program, sizes)
     out += line_obligations(program)
     flowing: dict[str, list[tuple[Flow | None, Trace]]] = {}

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from placelogic.program.block import Collective
 from placelogic.program.facts import Flow, Layering, Parts, Path, When
 from placelogic.program.ops import Origin
 from placelogic.program.program import Program
@@ -76,7 +75,11 @@ def _lines(program: Program, layering: Layering) -> Iterator[tuple[str, str, Ori
     for crossing in layering.crossings:
         name = f"{crossing.direction} {crossing.tensor} of {crossing.block}"
         yield crossing.axis, name, crossing.origin, crossing.changes
-    for block in program.layers.blocks if program.layers is not None else ():
+    if program.layers is None:
+        return
+    from placelogic.program.block import Collective
+
+    for block in program.layers.blocks:
         for op in block.operations:
             if isinstance(op, Collective):
                 for axis in op.axes:

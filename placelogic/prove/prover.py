@@ -12,7 +12,6 @@ from placelogic.prove.arithmetic import check_arithmetic
 from placelogic.prove.collect import Collected, collect
 from placelogic.prove.confirm import Confirmation, complete, confirmer, dealer
 from placelogic.prove.divide import division_assumptions, settle
-from placelogic.prove.findings import arrange, finding
 from placelogic.prove.formula import FALSE, TRUE, Formula, both, either, test
 from placelogic.prove.notes import notes
 from placelogic.prove.obligations import Obligation
@@ -121,7 +120,7 @@ def _decide(
                     continue
                 case Found(sizes=env, confirmation=Confirmation(wrong=True, at=at)):
                     refuted += not one.warning
-                    told_here = finding(program, sizes, one, env, at)
+                    told_here = _finding(program, sizes, one, env, at)
                     findings.append(told_here)
                     if options.every and not one.warning:
                         findings += _others(program, sizes, solver, one, told_here, simulated)
@@ -134,7 +133,7 @@ def _decide(
     stated = sum(one.stated for one in obligations)
     counts = Obligations(len(obligations) - refuted - undecided, refuted, undecided, stated)
     verdict = "refuted" if refuted else "undecided" if undecided else "proved"
-    told = [*arrange(findings), *notes(program, sizes, solver, collected.traces, stated, verdict == "proved")]
+    told = [*(_arranged(findings) if findings else ()), *notes(program, sizes, solver, collected.traces, stated, verdict == "proved")]
     report = SpecReport(
         name=program.name,
         verdict=verdict,
@@ -176,18 +175,36 @@ def _others(
 ) -> Iterator[Finding]:
     """Further faults of the same obligation: those that show although the axes of each one before are 1."""
     rest = one
-    while known.axes:
+    single: set[str] = set()
+    while not single.issuperset(known.axes):
+        single.update(known.axes)
         alone = [test("=", sizes.size(axis), ONE) for axis in known.axes]
         rest = replace(rest, violation=both(rest.violation, *alone))
         match _search(program, sizes, solver, rest, simulated):
             case Found(sizes=env, confirmation=Confirmation(wrong=True, at=at)):
-                known = finding(program, sizes, rest, env, at)
+                known = _finding(program, sizes, rest, env, at)
+                if known.axes and single.issuperset(known.axes):
+                    return  # the same fault: a factor such as dp/2 is wrong at dp = 1 too
                 yield known
             case GaveUp(reason=reason):
                 yield _unknown(rest, reason)
                 return
             case _:
                 return
+
+
+def _finding(
+    program: Program, sizes: Sizes, one: Obligation, env: Mapping[str, int], at: Mapping[str, int] | None
+) -> Finding:
+    from placelogic.prove.findings import finding  # and with it all that tells of faults: a proof needs none
+
+    return finding(program, sizes, one, env, at)
+
+
+def _arranged(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    from placelogic.prove.findings import arrange
+
+    return arrange(findings)
 
 
 # --- reports that are no decision -----------------------------------------------------------

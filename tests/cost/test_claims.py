@@ -315,6 +315,38 @@ def test_a_budget_is_exceeded_at_every_size_only_where_that_is_known() -> None:
         assert (report.verdict, codes(report)) == (verdict, [code]), text
 
 
+LAYERED = "mesh r, s\nweights model { size 1000000, layers 10 }\nuse hsdp(shard = s, replicate = r)\n"
+
+
+@pytest.mark.parametrize(
+    ("assumed", "verdict", "told"),
+    [
+        ("assume r*s == 64", "refuted", "exceeded at every s"),
+        ("let k\nassume s == 2*k, k <= 2", "refuted", "exceeded at every s"),
+        ("assume r*s == 128", "proved", "is enough for s >= 80"),
+        ("let k\nassume s == 3*k", "proved", "is enough for s >= 80"),
+    ],
+)
+def test_assumptions_about_other_sizes_bound_those_of_a_budget(assumed: str, verdict: str, told: str) -> None:
+    (report,) = reports(LAYERED + f"{assumed}\nbudget 1 MB\n").values()
+    assert report.verdict == verdict
+    assert any(told in f.message for f in report.findings if f.code in ("NT31", "BU01")), report.findings
+
+
+def test_a_world_of_fixed_size_bounds_several_axes() -> None:
+    text = "mesh r, s, t\nweights model { size 1000000, layers 10 }\nuse hsdp(shard = s, replicate = r) * tensor_parallel(t)\n"
+    (report,) = reports(text + "assume r*s*t == 33\nbudget 1 MB\n").values()
+    assert any("at s = 1, t = 33 or s = 3, t = 11 or s = 11, t = 3" in f.message for f in report.findings)
+
+
+def test_numbers_that_differ_never_read_the_same() -> None:
+    text = "mesh N = 1\nweights model { size 1000000 }\nuse data_parallel(N)\n"
+    (report,) = reports(text + "budget 15999999 B\n").values()
+    assert any("is 16,000,000 B, the budget 15,999,999 B" in f.message for f in report.findings)
+    told = placelogic.check("spec b {\n" + text + "}\nclaim memory(b) <= 15.9999999*1000000\n").files[0].specs[0]
+    assert any("16,000,000 B against 159,999,999/10 B" in f.message for f in told.findings), told.findings
+
+
 def test_what_a_peak_is_at_least() -> None:
     n, m = sympy.symbols("N M")
     for expr, below in [

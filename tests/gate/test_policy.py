@@ -360,3 +360,11 @@ def test_what_shows_along_another_axis_does_not_follow(repository: Path, capsys:
     code, out = gate(capsys)
     assert code == 1
     assert "error[SC01]: copies of `norm` along dp apply different updates" in out
+
+
+def test_a_factor_that_is_wrong_on_one_device_too(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Further faults are looked for where the axes of the first are 1; this one is wrong there as well, and told once."""
+    put(repository, "mesh dp\nlet P\nweights attn { size P }\nuse data_parallel(dp)\nscale attn by 1/2\nsync attn over dp by none\n")
+    code, out = gate(capsys)
+    assert code == 1
+    assert out.count("error[GI03]") == 1 and "constant factor dp/2" in out, out
