@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from dataclasses import dataclass
 from fractions import Fraction
-from math import prod
+from math import isnan, prod
 
 import torch
 
@@ -40,7 +40,7 @@ def apart(found: torch.Tensor, expected: torch.Tensor) -> float:
     if not len(found):
         return 0.0
     difference = float((found - expected).abs().max() / expected.abs().max().clamp(min=1))
-    return float("inf") if difference != difference else difference
+    return float("inf") if isnan(difference) else difference
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ from placelogic.replay.data import Setup
 from placelogic.replay.job import Gap, Job, without_clip
 from placelogic.replay.launch import LIMIT, Place, launch
 
-
 Factors = tuple[float | None, ...]
 
 

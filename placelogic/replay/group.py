@@ -46,9 +46,7 @@ class Rule:
 class Group:
     """Layouts of one weight group on every device of the mesh."""
 
-    def __init__(
-        self, number: int, weights: Weights, grid: Grid, split: Axes, tensors: Tensors | None = None
-    ) -> None:
+    def __init__(self, number: int, weights: Weights, grid: Grid, split: Axes, tensors: Tensors | None = None) -> None:
         """`tensors`: those of the operations that use the weights; None: of a small model of its own."""
         self.number = number
         self.weights = weights

@@ -14,7 +14,6 @@ from placelogic.prove import prove
 from placelogic.replay.cases import Case, Left, cases
 from placelogic.replay.meshes import NoMesh, exercising
 from placelogic.syntax.parse import parse
-from tests.replay.helpers import ROOT
 
 WEIGHTS = "let P\nweights w { size P }\n"
 
@@ -86,8 +85,6 @@ def test_counts_of_uneven_tokens_are_taken_over() -> None:
 
 
 def test_sizes_that_do_not_divide_cannot_be_carried_out() -> None:
-    one = found(
-        "mesh tp = 6\nmodel gpt { layers 2, hidden 64, heads 16, vocab 96 }\nuse tensor_parallel(tp)\n"
-    )
+    one = found("mesh tp = 6\nmodel gpt { layers 2, hidden 64, heads 16, vocab 96 }\nuse tensor_parallel(tp)\n")
     assert isinstance(one, Left)
     assert "cannot be carried out" in one.reason

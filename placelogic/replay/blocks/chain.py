@@ -201,9 +201,7 @@ class Real(Chain[Held]):
 
     # --- back through it ----------------------------------------------------------------------
 
-    def operate_back(
-        self, layer: Layer[Held], index: int, op: bl.Operation, ins: list[Held], here: Held
-    ) -> list[Held]:
+    def operate_back(self, layer: Layer[Held], index: int, op: bl.Operation, ins: list[Held], here: Held) -> list[Held]:
         ran = self._ran[layer.number, index]
         if ran.loss is not None:
             logits, level = ran.leaves
