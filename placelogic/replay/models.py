@@ -19,12 +19,16 @@ from placelogic.simulate.mesh import Grid
 from placelogic.simulate.outcome import GroupStop
 
 
+PLACES = 2
+"""Of a piece of a dimension: enough for it to be cut again, and to be put together in a wrong order."""
+
+
 class Models:
     """`groups`: of all weights, whoever uses them. `only`: the number of one loss term, if not all count."""
 
     def __init__(self, program: Program, grid: Grid, data: Data, comms: Comms, only: int | None) -> None:
         names = used(program)
-        setting = Setting(program, grid, data.work, _many(program, grid)) if names else None
+        setting = Setting(program, grid, data.work, _many(program, grid), PLACES) if names else None
         split = data.work.split
         self.groups: list[Group] = []
         for number, weights in enumerate(program.weights):

@@ -22,12 +22,12 @@ Share = Mapping[str, tuple[Labels, Labels]]
 class Setting:
     """`dims`: dimension -> how many places it has. `blocks`: every layer."""
 
-    def __init__(self, program: Program, grid: Grid, work: Work, many: int = MAX_LAYERS) -> None:
-        """`many`: layers that stand for more than MAX_LAYERS."""
+    def __init__(self, program: Program, grid: Grid, work: Work, many: int = MAX_LAYERS, each: int = 1) -> None:
+        """`many`: layers that stand for more than MAX_LAYERS; `each`: places of a piece of a dimension."""
         assert program.layers is not None and program.layering is not None
         self.program, self.layers, self.plan = program, program.layers, program.layering.plan
         self.grid = grid
-        self.dims = sizes_of(program, self.layers, self.plan, grid.size)
+        self.dims = sizes_of(program, self.layers, self.plan, grid.size, each)
         self.blocks: list[Block] = []
         for block in self.layers.blocks:
             times = 1 if block.repeat is None else int(evaluate(block.repeat, work.env))
