@@ -14,7 +14,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from tests.property.agree import MAX_DEVICES, judge
-from tests.property.generate import generate
+from tests.property.generate import BACKWARD, generate
 from tests.property.many import Result, results
 from tests.property.shrink import shrink
 
@@ -36,6 +36,7 @@ def main() -> int:
     parser.add_argument("--meshes", type=int, default=None, help="simulate only so many meshes per spec")
     parser.add_argument("--save", type=Path, default=None, help="folder for specs that disagree")
     parser.add_argument("--shrink", action="store_true", help="make what disagrees small before it is saved")
+    parser.add_argument("--backward", type=float, default=BACKWARD, help="share of specs with `backward` lines")
     options = parser.parse_args()
 
     verdicts: Counter[str] = Counter()
@@ -44,14 +45,14 @@ def main() -> int:
     slowest = Result(0, "", None, 0, frozenset(), 0.0)
     start = shown = time.monotonic()
     seeds = range(options.seed, options.seed + options.count)
-    for done, result in enumerate(results(seeds, options.jobs, options.devices, options.meshes), 1):
+    for done, result in enumerate(results(seeds, options.jobs, options.devices, options.meshes, options.backward), 1):
         verdicts[result.verdict] += 1
         codes.update(result.codes)
         meshes += result.meshes
         slowest = max(slowest, result, key=lambda r: r.seconds)
         if result.disagreement is not None:
             disagreements += 1
-            _tell(result, options.save, options.shrink)
+            _tell(result, options)
         if time.monotonic() - shown > 20:
             shown = time.monotonic()
             print(
@@ -67,9 +68,10 @@ def main() -> int:
     return 1 if disagreements else 0
 
 
-def _tell(result: Result, folder: Path | None, small: bool) -> None:
-    text = generate(result.seed)
-    if small and result.verdict != "crash":
+def _tell(result: Result, options: argparse.Namespace) -> None:
+    folder: Path | None = options.save
+    text = generate(result.seed, options.backward)
+    if options.shrink and result.verdict != "crash":
         text = shrink(text, still_disagrees)
     print(f"\nseed {result.seed} disagrees: {result.disagreement}\n{text}", flush=True)
     if folder is not None:

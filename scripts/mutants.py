@@ -41,7 +41,7 @@ ROOT = Path(__file__).resolve().parents[1]
 FILES = [
     "prove/kinds.py", "prove/transfer.py", "prove/values.py", "prove/run.py", "prove/gradient.py", "prove/state.py",
     "prove/publish.py", "prove/start.py", "prove/whole.py", "prove/alignment.py", "elaborate/facts.py",
-    "elaborate/derive.py",
+    "elaborate/derive.py", "prove/arriving.py", "layers/arriving.py",
 ]  # fmt: skip
 """The files that hold the rules."""
 

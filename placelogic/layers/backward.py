@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from placelogic.layers.operations import is_name_only
 from placelogic.layers.places import experts_dim
 from placelogic.layers.scale import scale_of
-from placelogic.layers.values import Key, Part, Shape, Value, each, merged, product, share, through, tie
+from placelogic.layers.values import Key, Part, Piece, Shape, Term, Value, each, merged, product, share, through, tie
 from placelogic.program import block as bl
 from placelogic.program.block import Block
 from placelogic.program.plan import Work
@@ -33,6 +33,7 @@ def backward(
     """`arrived`: the gradient of the output, as it lies (`shape`) before its boundaries; `ins`: the inputs as
     they were read; `name`: of the operation in this layer, unlike all others."""
     op = block.operations[index]
+    arrived = _handed_on(op, arrived, ins, shape)
     own = frozenset(axis for axis, where in work.items() if where.weights is not None)
     match op:
         case bl.Linear():
@@ -42,11 +43,11 @@ def backward(
                     back = share(back, axis, ins[0].shape)
                 elif work[axis].weights != experts_dim(block, op):
                     back = tie(back, axis, ins[0].shape)
-            return Back(
-                (replace(back, shape=ins[0].shape),), _of_weights(arrived, ins[0], ins[0].shape, own, name), own
-            )
+            met = each(arrived, _lose_folded(frozenset(shape)))
+            return Back((replace(back, shape=ins[0].shape),), _of_weights(met, ins[0], ins[0].shape, own, name), own)
         case bl.Bias():
-            gradient = _of_weights(arrived, None, shape, own, name)
+            table = frozenset(axis for axis, dim in shape.items() if dim in op.over)  # a place of its own for each
+            gradient = _of_weights(each(arrived, _lose_folded(table)), None, shape, own, name)
             factor = scale_of(op.scale)
             return Back((arrived,), each(gradient, lambda t: replace(t, scale=t.scale * factor)), own)
         case bl.Embedding() | bl.Norm() | bl.Router():
@@ -64,7 +65,7 @@ def backward(
                 (_times(arrived, ins[1], ins[0].shape, name + 1), _times(arrived, ins[0], ins[1].shape, name + 2))
             )
         case bl.Attention():
-            return _attention(arrived, ins, name)
+            return _attention(op, arrived, ins, name)
         case bl.Dispatch():
             back = through(arrived, name)
             for axis, where in work.items():
@@ -75,6 +76,29 @@ def backward(
             return _combine(arrived, ins, work, name)
         case _:
             raise AssertionError(f"no backward pass of its own: {op}")
+
+
+def _handed_on(op: bl.Operation, arrived: Value, ins: Sequence[Value], shape: Shape) -> Value:
+    """What arrives, as this operation can hand it on. Place by place the same for all places: what was added up
+    place by place still is. Else that is no gradient any more, as are pieces of something else."""
+    simple = isinstance(op, (bl.Bias, bl.Add)) or (isinstance(op, bl.Elementwise) and op.function == "scale")
+    kept = frozenset(shape) if simple else frozenset()
+    if isinstance(op, bl.Linear):
+        kept = frozenset(axis for axis, dim in shape.items() if ins[0].shape.get(axis) == dim)
+
+    def change(term: Term) -> Term:
+        left = _lose_folded(term.folded - kept)(term)
+        return left if simple else replace(left, aligned=frozenset())
+
+    return each(arrived, change)
+
+
+def _lose_folded(axes: frozenset[str]):  # type: ignore[no-untyped-def]
+    return lambda term: replace(term, folded=term.folded - axes, lost=term.lost | (term.folded & axes))
+
+
+def _aligned(piece: Piece):  # type: ignore[no-untyped-def]
+    return lambda term: replace(term, aligned=term.aligned | {piece})
 
 
 def _of_weights(arrived: Value, read: Value | None, shape: Shape, own: frozenset[str], name: int) -> Value:
@@ -99,14 +123,20 @@ def _times(arrived: Value, read: Value, shape: Shape, name: int) -> Value:
     return merged(Value(shape, parts))
 
 
-def _attention(arrived: Value, ins: Sequence[Value], name: int) -> Back:
+def _attention(op: bl.Attention, arrived: Value, ins: Sequence[Value], name: int) -> Back:
     query, key, value = ins
     mixed = _times(arrived, value, query.shape, name)
     to_key, to_value = through(mixed, name + 1), through(arrived, name + 2)
-    for axis in query.shape:
+    heads: tuple[str, ...] = ()
+    for axis, dim in query.shape.items():
         if axis not in key.shape:
             to_key = share(to_key, axis, key.shape)
             to_value = share(to_value, axis, value.shape)
+            if dim == op.heads:  # what comes back is about the key heads of these queries only
+                to_key = each(to_key, _aligned((axis, op.kv_heads, heads)))
+                to_value = each(to_value, _aligned((axis, op.kv_heads, heads)))
+        if dim == op.heads:
+            heads = (*heads, axis)
     return Back((mixed, replace(to_key, shape=key.shape), replace(to_value, shape=value.shape)))
 
 

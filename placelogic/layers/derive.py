@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement
 
+from placelogic.layers.arriving import arriving
 from placelogic.layers.cases import Case, cases
 from placelogic.layers.deal import dealt
 from placelogic.layers.flows import flows, needs
@@ -43,11 +44,11 @@ def complete(program: Program) -> Program:
     layers = program.layers
     if layers is None:
         return program
-    if not layers.blocks:
-        raise SpecError(*(_without_blocks(override) for override in layers.overrides))
-    _check_order(program)
     if layers.overrides and len(program.work.losses) > 1:
         raise SpecError(_several_losses(layers.overrides[0]))
+    if not layers.blocks:
+        return replace(program, layering=arriving(program, layers))
+    _check_order(program)
     found = nominal(program, layers)
     check_heads(program, layers.blocks, found.plan)
     plan, crossings = overridden(layers, found.plan)
@@ -56,18 +57,6 @@ def complete(program: Program) -> Program:
     weights = tuple(_placed(program, layers, group, found) for group in program.weights)
     layering = Layering(plan, crossings, deviating, needs(every, layers.blocks), plain, dealt(program, plan))
     return replace(program, weights=weights, layering=layering)
-
-
-def _without_blocks(override: Override) -> Problem:
-    """What arrives at weights, whole or in shares, is decided by the operations after them."""
-    return Problem(
-        "PL389",
-        f"whether this is right for `{override.tensor}` depends on operations that are not stated: what arrives there may be "
-        "whole on every device, or shares",
-        override.origin.span,
-        "write the operations of a layer in a block, and say it of one of its tensors; or say with `sync` and `scale` "
-        "what the gradients of the weights come to",
-    )
 
 
 def _several_losses(override: Override) -> Problem:

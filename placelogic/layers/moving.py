@@ -30,7 +30,14 @@ def alone(value: Value, axis: str, move: Move | None = None) -> Value:
     """What is left where the axis has one device, on which nothing can fail to fit: only factors."""
 
     def change(term: Term) -> Term:
-        return replace(term, share=term.share - {axis}, tied=term.tied - {axis}, lost=term.lost - {axis})
+        return replace(
+            term,
+            share=term.share - {axis},
+            tied=term.tied - {axis},
+            lost=term.lost - {axis},
+            folded=term.folded - {axis},
+            aligned=frozenset(),
+        )
 
     plain = each(value, change, without(value.shape, axis))
     return plain if move is None else _stated(plain, move)
@@ -90,11 +97,9 @@ def moved_backward(value: Value, move: Move, axis: str, before: Shape) -> Value:
     """A gradient after a move. `before`: the shape that the tensor has upstream, which the result has too."""
     shape = dict(before)
     dim = value.shape.get(axis)
-    if (
-        move.kind not in ("none", "zero")
-        and dim is not None
-        and move.kind in ("sum", "mean", "scatter", "scatter_mean", "slice", "root")
-    ):
+    if dim is not None and move.kind in ("sum", "mean") and dim == before.get(axis):
+        return _stated(each(value, _folded(axis, of_axis(axis), move.kind == "mean"), shape), move)
+    if dim is not None and move.kind in ("sum", "mean", "scatter", "scatter_mean", "slice", "root"):
         return _stated(each(value, _lose(axis), shape), move)
     match move.kind:
         case "none":
@@ -104,11 +109,11 @@ def moved_backward(value: Value, move: Move, axis: str, before: Shape) -> Value:
         case "sum" | "mean" | "scatter" | "scatter_mean":
             change = _summed(axis, of_axis(axis), move.kind in ("mean", "scatter_mean"))
         case "slice":
-            change = tied(axis)
+            change = _own_piece(axis, move.dim or "", value.shape)
         case "gather" | "exchange":
-            change = _same if dim == move.dim else _lose(axis)
+            change = _unfolded(axis, _same) if dim == move.dim else _lose(axis)
         case "pad":
-            change = shared(axis) if dim == move.dim else _lose(axis)
+            change = _unfolded(axis, shared(axis)) if dim == move.dim else _lose(axis)
         case "root":
             change = _lose(axis)
     return _stated(each(value, change, shape), move)
@@ -139,7 +144,8 @@ def _summed(axis: str, count: Scale, mean: bool):  # type: ignore[no-untyped-def
     def change(term: Term) -> Term:
         if axis in term.share:
             divided = count.inverse() if mean else ONE
-            return replace(term, share=term.share - {axis}, scale=term.scale * divided)
+            left = frozenset(piece for piece in term.aligned if piece[0] != axis)
+            return replace(term, share=term.share - {axis}, scale=term.scale * divided, aligned=left)
         return term if mean else replace(term, scale=term.scale * count, counted=term.counted | {axis})
 
     return change
@@ -150,6 +156,34 @@ def _cut(axis: str):  # type: ignore[no-untyped-def]
         if axis in term.share:
             return replace(term, share=term.share - {axis}, lost=term.lost | {axis})
         return term
+
+    return change
+
+
+def _folded(axis: str, count: Scale, mean: bool):  # type: ignore[no-untyped-def]
+    """Pieces added up place by place."""
+
+    def change(term: Term) -> Term:
+        if axis in term.folded:  # all have the same already
+            return term if mean else replace(term, scale=term.scale * count, counted=term.counted | {axis})
+        scale = term.scale * count.inverse() if mean else term.scale
+        return replace(term, scale=scale, folded=term.folded | {axis})
+
+    return change
+
+
+def _unfolded(axis: str, otherwise):  # type: ignore[no-untyped-def]
+    return lambda term: _lose(axis)(term) if axis in term.folded else otherwise(term)
+
+
+def _own_piece(axis: str, dim: str, shape: Shape):  # type: ignore[no-untyped-def]
+    """Cut without adding up. Where a device's share is nothing outside of the piece it keeps, that is all of it."""
+
+    def change(term: Term) -> Term:
+        found = [piece for piece in term.aligned if piece[:2] == (axis, dim)]
+        if axis in term.share and found and all(shape.get(other) == dim for other in found[0][2]):
+            return replace(term, share=term.share - {axis}, aligned=term.aligned - frozenset(found))
+        return tied(axis)(term)
 
     return change
 

@@ -22,8 +22,10 @@ def overridden(layers: Layers, plan: Plan) -> tuple[Plan, tuple[Crossing, ...]]:
     """The plan with every override in it, and what each of them replaced. Raises PL384."""
     crossings: list[Crossing] = []
     # What happens forward first: it decides what can happen backward.
-    for override in sorted(layers.overrides, key=lambda override: override.direction != "forward"):
-        for axis in override.axes:
+    for line in sorted(layers.overrides, key=lambda override: override.direction != "forward"):
+        for axis in line.axes:
+            # The factor multiplies what results, once.
+            override = line if axis == line.axes[0] else replace(line, scale=None)
             block = next(block for block in layers.blocks if block.name == override.block)
             plan, new, (forward, back) = _put(plan, block, override, axis)
             made, derived = (new[0], forward) if override.direction == "forward" else (new[1], back)

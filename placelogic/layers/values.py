@@ -16,13 +16,20 @@ from placelogic.program.ops import Origin
 Shape = Mapping[str, str]
 """axis -> the dimension cut along it; axes not in it are whole."""
 Key = frozenset[tuple[int, ...]]
+Piece = tuple[str, str, tuple[str, ...]]
+"""An axis, the dimension of its piece, and the axes that have to cut that already."""
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
     """`share`: axes along which devices hold addable shares. `tied`: axes along which each device has, of its
     own piece, its own share only, the others are lost. `lost`: axes along which this is no value any more.
-    `through`: what a person stated on the way. `counted`: axes along which copies were added up."""
+    `through`: what a person stated on the way. `counted`: axes along which copies were added up.
+
+    Of gradients only, until an operation cannot hand it on: `folded`: axes that cut a dimension, along which the
+    pieces were added up place by place, so that each device has the sum of all at the places of its own piece.
+    `aligned`: of shares along an axis each device's is nothing outside its own piece of a dimension, where the
+    axes that stand there too already cut it."""
 
     scale: Scale = ONE
     share: frozenset[str] = frozenset()
@@ -30,11 +37,13 @@ class Term:
     lost: frozenset[str] = frozenset()
     counted: frozenset[str] = frozenset()
     through: tuple[Origin, ...] = ()
+    folded: frozenset[str] = frozenset()
+    aligned: frozenset[Piece] = frozenset()
 
     @property
-    def same(self) -> tuple[Scale, frozenset[str], frozenset[str], frozenset[str]]:
+    def same(self) -> tuple[object, ...]:
         """What decides what it is worth."""
-        return self.scale, self.share, self.tied, self.lost
+        return self.scale, self.share, self.tied, self.lost, self.folded, self.aligned
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +164,14 @@ def tied(axis: str):  # type: ignore[no-untyped-def]
 
 
 def shared(axis: str):  # type: ignore[no-untyped-def]
-    """Each device has its own part only."""
-    return lambda term: replace(term, share=term.share | {axis})
+    """Each device has its own part only: of what was added up place by place, the whole."""
+
+    def change(term: Term) -> Term:
+        if axis in term.folded:
+            return replace(term, folded=term.folded - {axis})
+        return replace(term, share=term.share | {axis})
+
+    return change
 
 
 def share(value: Value, axis: str, shape: Shape) -> Value:
@@ -171,7 +186,7 @@ def tie(value: Value, axis: str, shape: Shape) -> Value:
 def product(term: Term, other: Term) -> Term:
     """A gradient that arrives (`term`) times a value: shares of one of the two are shares of the product,
     shares of both are not."""
-    clash = (term.share & other.share) | other.lost
+    clash = (term.share & other.share) | other.lost | term.folded | other.folded
     return Term(
         term.scale * other.scale,
         term.share | other.share,

@@ -116,6 +116,21 @@ class Crossing:
 
 
 @dataclass(frozen=True, slots=True)
+class Reach:
+    """What a `backward` line of a spec without blocks does to the gradient that reaches some weights, and all
+    before them: it is multiplied by `factor`, and cut along `cut` into what each device keeps. `summed`: axes
+    along which copies are added up. `doubt`: why it is not known how often this happens, or to which weights;
+    None where that is known. Where the line changes nothing, it makes no difference."""
+
+    weights: str
+    factor: Expr
+    cut: tuple[str, ...]
+    summed: tuple[str, ...]
+    doubt: str | None
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
 class Layering:
     """What the operations of the layers come to. `flows`: the gradients of the weights, those that the facts
     describe left out; `plain`: the weights that have some gradient as the facts describe it."""
@@ -126,3 +141,4 @@ class Layering:
     needs: tuple[Need, ...] = ()
     plain: frozenset[str] = frozenset()
     dealt: tuple[Dealt, ...] = ()
+    reaches: tuple[Reach, ...] = ()

@@ -220,7 +220,7 @@ def _again(one: Obligation, crossing: Crossing) -> str:
 
 def _wrong(one: Obligation, crossing: Crossing, table: Table, sizes: Sizes) -> str:
     assert one.values is not None
-    what = f"the gradient that reaches `{one.weights}` through `{crossing.tensor}`"
+    what = f"the gradient that reaches `{one.weights}`{f' through `{crossing.tensor}`' if crossing.block else ''}"
     terms, axis = one.values.terms, crossing.axis
     factors = {f for items in table.factors.values() for f in items.values()}
     if None in factors:

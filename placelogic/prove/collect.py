@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from placelogic.program.facts import Flow
 from placelogic.program.program import Program, Scale, ScaleLoss, Step, Weights, flat
+from placelogic.prove.arriving import Doubt, doubts, in_any_case, reaches_of
 from placelogic.prove.divide import division_obligations
 from placelogic.prove.gradient import clip_obligations, gradient_obligations, update_count
 from placelogic.prove.layers import about_values, flows_of, is_plain, line_obligations, need_obligations, through
@@ -25,6 +26,7 @@ from placelogic.prove.whole import conflict_obligations, forward_obligations, sk
 class Collected:
     obligations: tuple[Obligation, ...]
     traces: Mapping[str, Trace]
+    doubts: tuple[Doubt, ...] = ()
 
 
 def is_stated(step: Step) -> bool:
@@ -57,7 +59,7 @@ def collect(program: Program, sizes: Sizes) -> Collected:
         found = flowing[step.weights] = [(None, usual)]
         for flow in flows_of(program, weights.name):
             found.append((flow, Run(Group(program, weights, facts[weights.name], sizes, flow)).run(step)))
-        traces[step.weights] = usual
+        traces[step.weights] = found[-1][1] if reaches_of(program) else usual
     for step in program.steps:
         (_, usual), *others = flowing[step.weights]
         weights = program.group(step.weights)
@@ -69,6 +71,8 @@ def collect(program: Program, sizes: Sizes) -> Collected:
             assert flow is not None
             out += through(program.mesh.axes, flow, usual, _of_step(program, weights, step, trace, sizes), sizes)
     out += skip_obligations(program, traces, sizes)
+    if reaches_of(program):
+        return Collected(tuple(in_any_case(program, out, sizes)), traces, tuple(doubts(program, sizes)))
     return Collected(tuple(out), traces)
 
 

@@ -73,7 +73,7 @@ def line_obligations(program: Program) -> Iterator[Obligation]:
 
 def _lines(program: Program, layering: Layering) -> Iterator[tuple[str, str, Origin, bool]]:
     for crossing in layering.crossings:
-        name = f"{crossing.direction} {crossing.tensor} of {crossing.block}"
+        name = f"{crossing.direction} {crossing.tensor}" + (f" of {crossing.block}" if crossing.block else "")
         yield crossing.axis, name, crossing.origin, crossing.changes
     if program.layers is None:
         return
@@ -145,7 +145,9 @@ def through(
         if about_values(one):
             yield replace(
                 one,
-                name=f"{one.name}, by {flow.tensor} of {flow.block}",
+                name=f"{one.name}, by {flow.tensor} of {flow.block}"
+                if flow.block
+                else f"{one.name}, by what reaches it",
                 violation=both(when, one.violation, beyond),
                 stated=True,
                 through=Through(flow, updates[0] if updates else {}),

@@ -90,7 +90,26 @@ def _decision(program: Program, options: Options) -> Decision:
         return Decision(_gave_up(program, printed, doubtful), basis)
     collected = replace(collected, obligations=settle(collected.obligations, solver))
     report, asked = _decide(program, sizes, solver, collected, printed, options)
+    if report.verdict == "proved":
+        settled = _without_doubt(collected, solver)
+        if settled is None:
+            return Decision(_gave_up(program, printed, "whether a `backward` line changes anything"), basis)
+        asked = (*asked, *settled)
     return Decision(report, Basis(premises, (*basis.questions, *asked)))
+
+
+def _without_doubt(collected: Collected, solver: Solver) -> tuple[Question, ...] | None:
+    """What makes sure that a proof holds in every reading; None where the solver gave up. Raises SpecError where
+    it depends on the reading."""
+    asked = []
+    for doubt in collected.doubts:
+        status = solver.check(doubt.changes).status
+        if status == "sat":
+            raise SpecError(doubt.problem)
+        if status == "unknown":
+            return None
+        asked.append(Question("obligation", f"line {doubt.problem.span.line} changes nothing", doubt.changes, status))
+    return tuple(asked)
 
 
 def _decide(
@@ -166,7 +185,8 @@ def _search(
     weights = None if one.code == "GI07" else one.weights
     if one.code == "FW07":
         return smallest(solver, sizes, one.violation, dealer(program, sizes, one.axes))
-    layers = simulated if one.need is not None or one.through is not None or one.drawn else None
+    inside = one.need is not None or one.through is not None or one.drawn
+    layers = simulated if inside and program.layers is not None and program.layers.blocks else None
     return smallest(solver, sizes, one.violation, confirmer(program, sizes, weights, layers))
 
 

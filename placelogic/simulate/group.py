@@ -25,14 +25,16 @@ class Rule:
 
 class Group:
     """Geometry and state of one weight group; arrays are never changed in place, so devices
-    that hold the same numbers may share them."""
+    that hold the same numbers may share them. `kept`: axes along which each device keeps only its own piece of
+    the gradient that reaches these weights."""
 
-    def __init__(self, number: int, weights: Weights, grid: Grid, split: Axes) -> None:
+    def __init__(self, number: int, weights: Weights, grid: Grid, split: Axes, kept: Axes = ()) -> None:
         self.number = number
         self.weights = weights
         self.name = weights.name
         self.grid = grid
         self.split = split
+        self.kept = kept
         self.stop: str | None = None
         self._place_uses()
         self._geometry = geometry = Geometry(weights, self._sizes, self.shifted)
@@ -74,23 +76,20 @@ class Group:
         """Along which axes the backward pass leaves what; see the methods that use these."""
         grid, w = self.grid, self.weights
         self.routed = tuple(
-            cut_axis
-            for cut in w.params.cuts
-            if cut.letter == "S"
-            for cut_axis in cut.axes
-            if cut_axis in w.routed
+            cut_axis for cut in w.params.cuts if cut.letter == "S" for cut_axis in cut.axes if cut_axis in w.routed
         )
         together = [a for cut in w.params.cuts if cut.letter == "S" for a in cut.axes if a not in self.routed]
-        self.own_room = {
-            a: self.params_rule[a] for a in together if a not in self.split and a != self.uses_axis
-        }
+        self.own_room = {a: self.params_rule[a] for a in together if a not in self.split and a != self.uses_axis}
         self.routed_room = {a: self.params_rule[a] for a in self.routed}
         cut_activations = [a for cut in w.activations.cuts if cut.letter == "S" for a in cut.axes]
         self.parts = tuple(
             a
             for a in grid.axes
             # Along the stages of these weights each use is computed whole, where it is.
-            if a in cut_activations and a not in self.split and a not in self.own_room and a != self.uses_axis
+            if (a in cut_activations or a in self.kept)
+            and a not in self.split
+            and a not in self.own_room
+            and a != self.uses_axis
         )
         self.computed_local = self.local(self.own_room.values())
         # Along these every device of a group computes the very same thing.

@@ -8,6 +8,7 @@ from math import prod
 from placelogic.program.program import BroadcastParams, GatherParams, Loop, Op, Program
 from placelogic.simulate import compare, events
 from placelogic.simulate.arithmetic import PRIME
+from placelogic.simulate.arriving import arrive, kept_along, lines_of
 from placelogic.simulate.buffers import Buffer
 from placelogic.simulate.elements import COUNT
 from placelogic.simulate.group import Group
@@ -38,7 +39,8 @@ class Machine:
         self.work = Work(program, self.grid, quantities, counts, per_item)
         self.model = Model(self.work)
         split = self.work.split
-        self.groups = [Group(i, w, self.grid, split) for i, w in enumerate(program.weights)]
+        self.lines = [lines_of(program, weights.name) for weights in program.weights]
+        self.groups = [Group(i, w, self.grid, split, kept_along(self.lines[i])) for i, w in enumerate(program.weights)]
         self.trained = [g for g in self.groups if not g.weights.frozen]
         self._stepping = [any(g.holder[x] for g in self.trained) for x in range(self.grid.count)]
         self.states = {g.number: State(g) for g in self.groups}
@@ -136,7 +138,10 @@ class Machine:
 
         def backward(turn: int) -> Buffer:
             now = _less(others, [-v for v in read_devices(group, state.theta)]) if moving else seen
-            return fresh(self.model, group, turn, now)
+            buffer = fresh(self.model, group, turn, now)
+            if lines := self.lines[group.number]:
+                buffer.layers = [arrive(lines, group, self.work, t, arrays) for t, arrays in enumerate(buffer.layers)]
+            return buffer
 
         def feed(buffer: Buffer) -> None:
             self._feed(state, buffer, step, expected)

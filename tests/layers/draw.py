@@ -248,7 +248,8 @@ def _experts(layer: Layer) -> None:
     if x is None:
         return
     draft = layer.draft
-    r = layer.add(f"router {x} with {_weights(draft, 'router')} from hidden to expert top 2", ("scores",), x)
+    top = 1 + draft.count % 2
+    r = layer.add(f"router {x} with {_weights(draft, 'router')} from hidden to expert top {top}", ("scores",), x)
     t = layer.add(f"dispatch {x} by {r}", EXPERT, r, x)
     one = _weights(draft, "expert", ("hidden", "ffn", "expert"))
     g = layer.add(f"grouped linear {t} with {one} from hidden to ffn", EXPERT_FFN, t)

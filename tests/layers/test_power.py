@@ -29,6 +29,20 @@ backward n over tp by slice
 """
 """Drawn specs seldom have this one fault alone."""
 
+FOLDED = """
+mesh dp
+batch over dp
+weights b { kind vector }
+weights norm { kind vector }
+dims batch, sequence, hidden
+block layer {
+  input x(batch, sequence, hidden)
+  y = bias x with b over hidden
+  n = norm y with norm over hidden
+}
+backward n over dp by sum
+"""
+
 
 def _free_sum(axis: str, count: object, mean: bool) -> Callable[[values.Term], values.Term]:
     """Summing copies counts them once."""
@@ -49,6 +63,11 @@ LOOSER = {
         "share",
         lambda value, axis, shape: values.replace(value, shape=dict(shape)),
     ),
+    "pieces added up place by place are gradients": (
+        backward,
+        "_lose_folded",
+        lambda axes: lambda term: values.replace(term, folded=term.folded - axes),
+    ),
     "every path is plain": (flows, "_is_plain", lambda path: True),
 }
 
@@ -57,7 +76,7 @@ LOOSER = {
 @pytest.mark.parametrize("rule", LOOSER)
 def test_noticed(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
     module, name, looser = LOOSER[rule]
-    texts = [SLICED, *map(draw, SEEDS)]
+    texts = [SLICED, FOLDED, *map(draw, SEEDS)]
     monkeypatch.setattr(module, name, looser)
     for seed, text in enumerate(texts):
         try:

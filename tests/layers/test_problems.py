@@ -77,8 +77,8 @@ PROBLEMS = [
     ),
     (
         "PL389",
-        "mesh tp\nweights up { size 4 }\nbackward up over tp by sum\n",
-        "whether this is right for `up` depends on operations that are not stated",
+        "mesh tp\nweights up { size 4 }\nweights norm { size 4, kind vector }\nuse tensor_parallel(tp)\nbackward norm over tp by sum\n",
+        "whether this is right for `norm` depends on operations that are not stated",
     ),
 ]  # fmt: skip
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import product
 from random import Random
@@ -146,7 +146,27 @@ def _wrong_somewhere(program: Program, every: list[Mesh]) -> str | None:
         wrong = _wrong(program, mesh, (2,) if mesh is every[-1] else ())
         if wrong is not None:
             return f"proved, but wrong at {mesh}: {wrong}"
+    for reading in readings(program):
+        for mesh in every[-3:]:
+            wrong = _wrong(reading, mesh, ())
+            if wrong is not None:
+                return f"proved, but wrong at {mesh} where lines reach other weights too: {wrong}"
     return None
+
+
+def readings(program: Program) -> Iterator[Program]:
+    """Where a line about the gradient that reaches some weights reaches others too, which are before them, or
+    the same again, which have several layers or uses."""
+    layers = program.layers
+    if layers is None or layers.blocks or not layers.overrides:
+        return
+    for line in layers.overrides:
+        for weights in program.weights:
+            tied = weights.uses is not None and weights.uses.first and weights.uses.last
+            again = tied or weights.layers is not None or any(cut.dim == "layer" for cut in weights.params.cuts)
+            if weights.name != line.tensor or again:
+                more = (*layers.overrides, replace(line, tensor=weights.name))
+                yield replace(program, layers=replace(layers, overrides=more))
 
 
 def _wrong(program: Program, mesh: Mesh, more_tokens: tuple[int, ...] = (2,)) -> str | None:
@@ -188,6 +208,8 @@ def _counterexamples_hold(program: Program, report: SpecReport) -> str | None:
 def _innocent(program: Program, report: SpecReport, some: list[Mesh]) -> str | None:
     """Weights that no finding speaks of are right after one step, where the faults cannot reach them yet."""
     faults = list(_faults(report))
+    if next(readings(program), None) is not None:
+        return None  # what depends on the reading is not told
     if program.clip is not None or any(f.weights is None or not f.code.startswith(LOCAL) for f in faults):
         return None
     guilty = {name for fault in faults for name in (fault.weights or "").split(", ")}

@@ -10,6 +10,7 @@ from placelogic.problem import SpecError
 from placelogic.program import program as pg
 from placelogic.syntax.parse import parse
 from tests.property import base
+from tests.property.arrive import add_lines
 from tests.property.draft import Block, Draft
 from tests.property.mutate import mutate
 from tests.property.soup import soup
@@ -21,10 +22,15 @@ TRIES = 4
 SOUP = 0.15
 """The share of specs whose steps are random lines."""
 
+BACKWARD = 0.06
+"""The share of specs that say something of gradients that reach weights."""
 
-def generate(seed: int) -> str:
+
+def generate(seed: int, backward: float = BACKWARD) -> str:
     """The text of one spec."""
     random = Random(seed)
+    lines = Random(~seed)
+    with_lines = lines.random() < backward
     text = ""
     for _ in range(TRIES):
         draft = base.draw(random)
@@ -34,6 +40,8 @@ def generate(seed: int) -> str:
             _write_steps(draft, random)
             for _ in range(random.choices([0, 1, 2, 3], [40, 38, 17, 5])[0]):
                 mutate(draft, random)
+        if with_lines:
+            add_lines(draft, lines)
         text = draft.text()
         if program_of(text) is not None:
             break

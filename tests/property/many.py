@@ -9,7 +9,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 
 from tests.property.agree import judge
-from tests.property.generate import generate
+from tests.property.generate import BACKWARD, generate
 
 CHUNK = 20
 
@@ -24,11 +24,11 @@ class Result:
     seconds: float
 
 
-def one(seed: int, max_devices: int, max_meshes: int | None) -> Result:
+def one(seed: int, max_devices: int, max_meshes: int | None, backward: float = BACKWARD) -> Result:
     """The judgement on one random spec; a crash of either side is a disagreement too."""
     start = time.monotonic()
     try:
-        judged = judge(generate(seed), max_devices, max_meshes, seed)
+        judged = judge(generate(seed, backward), max_devices, max_meshes, seed)
     except Exception as error:
         where = "".join(traceback.format_tb(error.__traceback__)[-3:])
         return Result(
@@ -38,13 +38,16 @@ def one(seed: int, max_devices: int, max_meshes: int | None) -> Result:
     return Result(seed, judged.verdict, judged.disagreement, judged.meshes, judged.codes, taken)
 
 
-def _chunk(work: tuple[range, int, int | None]) -> list[Result]:
-    seeds, max_devices, max_meshes = work
-    return [one(seed, max_devices, max_meshes) for seed in seeds]
+def _chunk(work: tuple[range, int, int | None, float]) -> list[Result]:
+    seeds, max_devices, max_meshes, backward = work
+    return [one(seed, max_devices, max_meshes, backward) for seed in seeds]
 
 
-def results(seeds: range, jobs: int, max_devices: int, max_meshes: int | None) -> Iterable[Result]:
-    chunks = [(seeds[i : i + CHUNK], max_devices, max_meshes) for i in range(0, len(seeds), CHUNK)]
+def results(
+    seeds: range, jobs: int, max_devices: int, max_meshes: int | None, backward: float = BACKWARD
+) -> Iterable[Result]:
+    """`backward`: the share of specs with `backward` lines."""
+    chunks = [(seeds[i : i + CHUNK], max_devices, max_meshes, backward) for i in range(0, len(seeds), CHUNK)]
     if jobs == 1:
         for chunk in chunks:
             yield from _chunk(chunk)

@@ -28,6 +28,18 @@ def test_proof_and_simulation_agree(judged: list[Result]) -> None:
     assert not wrong, f"{len(wrong)} of {COUNT} specs\n{told}"
 
 
+def test_they_agree_on_lines_about_weights() -> None:
+    """`backward` lines without blocks: what is proved is right whatever comes before what."""
+    seeds = range(700_000, 700_080)
+    judged = list(results(seeds, min(4, os.cpu_count() or 1), max_devices=8, max_meshes=4, backward=1.0))
+    wrong = [result for result in judged if result.disagreement is not None]
+    told = "\n".join(f"seed {one.seed}: {one.disagreement}\n{generate(one.seed, 1.0)}" for one in wrong[:3])
+    assert not wrong, told
+    count = Counter(one.verdict for one in judged)
+    assert count["proved"] >= 5 and count["refuted"] >= 20, count
+    assert {"FW06", "PL389"} <= {code for one in judged for code in one.codes}
+
+
 def test_the_mix_is_healthy(judged: list[Result]) -> None:
     """Agreement on specs that are all wrong, or all errors, would say little."""
     share = {verdict: count / COUNT for verdict, count in Counter(one.verdict for one in judged).items()}

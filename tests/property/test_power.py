@@ -11,12 +11,14 @@ from typing import Any
 
 import pytest
 
-from placelogic.prove import collect, gradient, kinds, state, transfer
+from placelogic.layers import arriving as lines
+from placelogic.program.expr import number
+from placelogic.prove import arriving, collect, gradient, kinds, state, transfer
 from placelogic.prove.formula import FALSE
 from placelogic.prove.kinds import Kind, Moved
 from placelogic.prove.ratio import ONE
 from tests.property.agree import judge
-from tests.property.generate import generate
+from tests.property.generate import BACKWARD, generate
 
 SPECS = 600
 
@@ -72,8 +74,33 @@ def test_a_looser_rule_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) ->
     assert any(_noticed(seed) for seed in range(SPECS)), "no spec tells this rule from the right one"
 
 
-def _noticed(seed: int) -> bool:
+_path = lines._path
+
+
+def as_if_nothing_were_said(mine: Any) -> Any:
+    return replace(_path(mine), scale=number(1))
+
+
+def as_if_slices_were_whole(mine: Any) -> Any:
+    return replace(_path(mine), kinds={})
+
+
+ARRIVING: dict[str, tuple[object, str, Callable[..., Any]]] = {
+    "a line makes no difference to what is before": (arriving, "_changes", lambda *_: FALSE),
+    "a sum of what arrives counts once": (lines, "_path", as_if_nothing_were_said),
+    "a piece of what arrives is all of it": (lines, "_path", as_if_slices_were_whole),
+}
+
+
+@pytest.mark.parametrize("name", ARRIVING)
+def test_a_looser_rule_of_lines_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    where, what, looser = ARRIVING[name]
+    monkeypatch.setattr(where, what, looser)
+    assert any(_noticed(seed, 1.0) for seed in range(120)), "no spec tells this rule from the right one"
+
+
+def _noticed(seed: int, backward: float = BACKWARD) -> bool:
     try:
-        return judge(generate(seed), max_devices=8, max_meshes=6, seed=seed).disagreement is not None
+        return judge(generate(seed, backward), max_devices=8, max_meshes=6, seed=seed).disagreement is not None
     except Exception:  # a looser rule may leave the rest without what it builds on
         return False

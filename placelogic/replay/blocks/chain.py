@@ -76,10 +76,10 @@ class Real(Chain[Held]):
     # --- between devices ----------------------------------------------------------------------
 
     def moved(self, value: Held, move: Move, axis: str) -> Held:
-        return moves.forward(value, move, axis, self.grid, self.comms, self._factor(move))
+        return moves.forward(value, move, axis, self.grid, self.comms, self._factor(move), self.ragged)
 
     def moved_back(self, value: Held, move: Move, axis: str, before: Held) -> Held:
-        return moves.backward(value, move, axis, self.grid, self.comms, self._factor(move), before)
+        return moves.backward(value, move, axis, self.grid, self.comms, self._factor(move), self.ragged, before)
 
     def _factor(self, move: Move) -> float:
         return 1.0 if move.scale is None else self._number(move.scale)

@@ -80,7 +80,8 @@ def _attended(op: bl.Attention, query: Lay, key: Lay, value: Lay, sizes: Mapping
 
 
 def _scored(scores: Lay, experts: str, here: Labels, tokens: Lay) -> None:
-    """Each token that is here needs its scores for the experts that are here."""
-    for dim, have in zip(scores.dims, scores.labels):
-        if set(here if dim == experts else tokens.along(dim)) - set(have):
-            raise GroupStop("the scores of these tokens are on another device")
+    """The tokens that are here need their scores, for the experts that are here: rows are counted by them."""
+    if set(here) - set(scores.along(experts)):
+        raise GroupStop("the scores of these experts are on another device")
+    if any(dim != experts and have != tokens.along(dim) for dim, have in zip(scores.dims, scores.labels)):
+        raise GroupStop("scores of other tokens meet these")

@@ -9,6 +9,7 @@ import torch
 from placelogic.program.plan import Move
 from placelogic.replay.blocks.held import Held, Lay, arranged, cut, has_all, joined, piece, same_shapes
 from placelogic.replay.comms import Comm, Comms
+from placelogic.simulate.layers.ragged import Ragged
 from placelogic.simulate.mesh import Grid
 from placelogic.simulate.outcome import GroupStop
 
@@ -16,12 +17,15 @@ SUMS = ("sum", "mean", "scatter", "scatter_mean")
 MEANS = ("mean", "scatter_mean")
 
 
-def forward(held: Held, move: Move, axis: str, grid: Grid, comms: Comms, factor: float) -> Held:
+def forward(held: Held, move: Move, axis: str, grid: Grid, comms: Comms, factor: float, ragged: Ragged) -> Held:
     """Raises GroupStop, on all ranks alike, where the arrays are no such pieces."""
     lays = list(held.lays)
     groups = grid.groups((axis,))
     for members in groups:
-        for x, lay in zip(members, _after([held.lays[x] for x in members], move)):
+        came = [held.lays[x] for x in members]
+        if move.kind in SUMS:
+            ragged.check(came)
+        for x, lay in zip(members, _after(came, move)):
             lays[x] = lay
     comm = _among(comms, groups)
     data = _carried(held.data, [held.lays[x] for x in comm.members], move, comm)
@@ -90,12 +94,16 @@ def _gathered(data: torch.Tensor, lays: Sequence[Lay], dim: str, comm: Comm) -> 
     return torch.cat(pieces).transpose(0, axis)
 
 
-def backward(held: Held, move: Move, axis: str, grid: Grid, comms: Comms, factor: float, before: Held) -> Held:
+def backward(
+    held: Held, move: Move, axis: str, grid: Grid, comms: Comms, factor: float, ragged: Ragged, before: Held
+) -> Held:
     """The gradient of what the tensor was `before` the move forward: as that lies, whatever arrives."""
     groups = grid.groups((axis,))
     lays = list(before.lays)
     for members in groups:
         came = [held.lays[x] for x in members]
+        if move.kind in SUMS:
+            ragged.check(came)
         _check_back(came, move, [before.lays[x] for x in members])
         if move.kind == "root":
             for x in members:

@@ -15,6 +15,7 @@ from placelogic.program.block import Block
 from placelogic.program.plan import Move, Plan, Work
 from placelogic.simulate.layers.arrays import Labels
 from placelogic.simulate.layers.one import inputs
+from placelogic.simulate.layers.ragged import Ragged
 from placelogic.simulate.mesh import Grid
 
 Value = TypeVar("Value")
@@ -42,6 +43,9 @@ class Chain(ABC, Generic[Value]):
         self.blocks = blocks
         self.sizes = sizes
         self.layers: list[Layer[Value]] = []
+        routers = [(block, op) for block in blocks for op in block.operations if isinstance(op, bl.Router)]
+        tokens = frozenset(dim for block, op in routers for dim in block.tensors[op.output])
+        self.ragged = Ragged(frozenset(op.experts for _, op in routers), tokens)
 
     # --- what whoever runs it does ------------------------------------------------------------
 

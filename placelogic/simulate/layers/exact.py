@@ -45,10 +45,10 @@ class Exact(Chain[Arrays]):
         self.gradients: dict[tuple[int, int], list[Gradients]] = {}
 
     def moved(self, value: Arrays, move: Move, axis: str) -> Arrays:
-        return moves.forward(value, move, axis, self.grid, self._factor(move))
+        return moves.forward(value, move, axis, self.grid, self._factor(move), self.ragged)
 
     def moved_back(self, value: Arrays, move: Move, axis: str, before: Arrays) -> Arrays:
-        return moves.backward(value, move, axis, self.grid, self._factor(move), before)
+        return moves.backward(value, move, axis, self.grid, self._factor(move), self.ragged, before)
 
     def added(self, several: Sequence[Arrays]) -> Arrays:
         return [added([one[x] for one in several]) for x in range(self.grid.count)]

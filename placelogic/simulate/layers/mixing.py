@@ -142,6 +142,8 @@ def _scored(scores: Array, place: int, expert: int, token: Element, x: Array) ->
     found = [token[x.dims.index(dim)] if i != place else expert for i, dim in enumerate(scores.dims)]
     if any(label not in labels for label, labels in zip(found, scores.labels)):
         raise GroupStop("the scores of these tokens are on another device")
+    if any(i != place and scores.labels[i] != x.along(dim) for i, dim in enumerate(scores.dims)):
+        raise GroupStop("scores of other tokens meet these")
     return tuple(found)
 
 

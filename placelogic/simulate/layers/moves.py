@@ -8,6 +8,7 @@ from placelogic.program.plan import Move
 from placelogic.simulate.arithmetic import PRIME, inverse
 from placelogic.simulate.layers.arrays import Array, added, arranged, joined, piece, zeros
 from placelogic.simulate.layers.functions import fitted
+from placelogic.simulate.layers.ragged import Ragged
 from placelogic.simulate.mesh import Grid
 from placelogic.simulate.outcome import GroupStop
 
@@ -15,17 +16,17 @@ Arrays = list[Array]
 """One per device."""
 
 
-def forward(arrays: Arrays, move: Move, axis: str, grid: Grid, factor: int) -> Arrays:
+def forward(arrays: Arrays, move: Move, axis: str, grid: Grid, factor: int, ragged: Ragged) -> Arrays:
     """Raises GroupStop where the arrays are no such pieces."""
     out = list(arrays)
     for members in grid.groups((axis,)):
-        found = _forward([arrays[x] for x in members], move)
+        found = _forward([arrays[x] for x in members], move, ragged)
         for x, array in zip(members, found):
             out[x] = array
     return _times(out, factor)
 
 
-def _forward(arrays: Sequence[Array], move: Move) -> list[Array]:
+def _forward(arrays: Sequence[Array], move: Move, ragged: Ragged) -> list[Array]:
     count, dim = len(arrays), move.dim or ""
     match move.kind:
         case "none":
@@ -35,6 +36,7 @@ def _forward(arrays: Sequence[Array], move: Move) -> list[Array]:
         case "root":
             return [arrays[0]] * count
         case "sum" | "mean" | "scatter" | "scatter_mean":
+            ragged.check(arrays)
             total = _total(arrays, move.kind in ("mean", "scatter_mean"))
             if move.kind in ("sum", "mean"):
                 return [Array(a.dims, a.labels, total.data) for a in arrays]
@@ -49,17 +51,17 @@ def _forward(arrays: Sequence[Array], move: Move) -> list[Array]:
     raise AssertionError(move.kind)
 
 
-def backward(arrays: Arrays, move: Move, axis: str, grid: Grid, factor: int, before: Arrays) -> Arrays:
+def backward(arrays: Arrays, move: Move, axis: str, grid: Grid, factor: int, ragged: Ragged, before: Arrays) -> Arrays:
     """The gradient of what the tensor was `before` the move forward: as that lies, whatever arrives."""
     out = list(arrays)
     for members in grid.groups((axis,)):
-        found = _backward([arrays[x] for x in members], move, [before[x] for x in members])
+        found = _backward([arrays[x] for x in members], move, ragged, [before[x] for x in members])
         for x, array in zip(members, found):
             out[x] = array
     return _times(out, factor)
 
 
-def _backward(arrays: Sequence[Array], move: Move, before: Sequence[Array]) -> list[Array]:
+def _backward(arrays: Sequence[Array], move: Move, ragged: Ragged, before: Sequence[Array]) -> list[Array]:
     dim = move.dim or ""
     match move.kind:
         case "none":
@@ -71,6 +73,7 @@ def _backward(arrays: Sequence[Array], move: Move, before: Sequence[Array]) -> l
         case "root":
             return [arrays[0]] * len(arrays)
         case "sum" | "mean" | "scatter" | "scatter_mean":
+            ragged.check(arrays)
             total = _total(arrays, move.kind in ("mean", "scatter_mean"))
             kept = [Array(a.dims, a.labels, total.data) for a in arrays]
             return [_only(array, like) for array, like in zip(kept, before)]
