@@ -46,13 +46,17 @@ class Rule:
 class Group:
     """Layouts of one weight group on every device of the mesh."""
 
-    def __init__(self, number: int, weights: Weights, grid: Grid, split: Axes, tensors: Tensors | None = None) -> None:
-        """`tensors`: those of the operations that use the weights; None: of a small model of its own."""
+    def __init__(
+        self, number: int, weights: Weights, grid: Grid, split: Axes, tensors: Tensors | None = None, kept: Axes = ()
+    ) -> None:
+        """`tensors`: those of the operations that use the weights; None: of a small model of its own. `kept`:
+        axes along which each device keeps only its own piece of the gradient that reaches these weights."""
         self.number = number
         self.weights = weights
         self.name = weights.name
         self.grid = grid
         self.split = split
+        self.kept = kept
         self.stop: str | None = None
         self._place_uses()
         self.shape = (tensors or Shape)(weights, self._size, self.shifted)
@@ -104,6 +108,7 @@ class Group:
             for a in cut.axes
             if a not in self.split and a not in self.own_room and a != self.uses_axis
         }
+        parts |= {a: "rows" for a in self.kept if a not in (*self.split, *self.own_room, self.uses_axis)}
         self.row_parts = tuple(a for a in grid.axes if parts.get(a) == "rows")
         self.column_parts = tuple(a for a in grid.axes if parts.get(a) == "columns")
         self.computed_rules = (*self.own_room.values(), *self.routed_room.values())

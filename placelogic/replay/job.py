@@ -9,6 +9,7 @@ import torch
 
 from placelogic.program.program import BroadcastParams, GatherParams, Loop, Op, Program, Update, flat
 from placelogic.replay import events, optimizers
+from placelogic.replay.arriving import arrive
 from placelogic.replay.buffers import Buffer
 from placelogic.replay.comms import Comms
 from placelogic.replay.data import Data, Setup, apart
@@ -17,6 +18,7 @@ from placelogic.replay.models import Models
 from placelogic.replay.rounding import ORDER, Reordered
 from placelogic.replay.state import State
 from placelogic.replay.step import Event, Runner
+from placelogic.simulate.arriving import lines_of
 from placelogic.simulate.mesh import Grid
 
 
@@ -168,6 +170,8 @@ class Job:
             if moving:
                 now = {**computed, group.number: state.computed()}
                 layers = self.model.device(step, turn, now, self.trained).get(group.number, layers)
+            if lines := lines_of(self.program, group.name):
+                layers = arrive(lines, group, self.comms, self.data, layers)
             room = {**group.own_room, **group.routed_room}
             return Buffer(group, self.comms, list(layers), room, frozenset(), group.alike)
 

@@ -14,10 +14,10 @@ from placelogic.replay.comms import Comms
 from placelogic.replay.data import Data
 from placelogic.replay.group import Group
 from placelogic.replay.model import Model
+from placelogic.simulate.arriving import kept_along, lines_of
 from placelogic.simulate.layers.setting import Setting
 from placelogic.simulate.mesh import Grid
 from placelogic.simulate.outcome import GroupStop
-
 
 PLACES = 2
 """Of a piece of a dimension: enough for it to be cut again, and to be put together in a wrong order."""
@@ -33,7 +33,8 @@ class Models:
         self.groups: list[Group] = []
         for number, weights in enumerate(program.weights):
             tensors = partial(Matrices, setting) if setting is not None and weights.name in names else None
-            self.groups.append(Group(number, weights, grid, split, tensors))
+            kept = kept_along(lines_of(program, weights.name))
+            self.groups.append(Group(number, weights, grid, split, tensors, kept))
         inside = [group for group in self.groups if group.name in names]
         outside = [group for group in self.groups if group.name not in names]
         self._plain = Model(outside, data, only) if outside else None

@@ -14,9 +14,7 @@ LEAST = 2
 """Places along a dimension that nothing cuts: enough for two numbers to be unlike."""
 
 
-def sizes_of(
-    program: Program, layers: Layers, plan: Plan, mesh: Mapping[str, int], each: int = 1
-) -> dict[str, int]:
+def sizes_of(program: Program, layers: Layers, plan: Plan, mesh: Mapping[str, int], each: int = 1) -> dict[str, int]:
     """dimension -> how many places it has. `each`: places of a piece, where something is cut."""
     cuts = cut_by(program, layers, plan)
     found: dict[str, int] = {}
