@@ -26,7 +26,7 @@ REASONS = {
     "checkpoint layout": "what a checkpoint holds, and how it is read on another mesh, is not planned yet",
     "coupled loss term": "a loss that couples work items (batch statistics) is refused: it is no sum over them",
     "kernel": "a fault inside one operation, or an operation that cannot do what is asked, is no placement",
-    "layer operations": "lengths that do not divide, and further parts of a loss, are no operations of a layer yet",
+    "layer operations": "lengths that do not divide are no operations of a layer yet",
     "order of events": "races, reuse of memory, and which storage is meant: a step is a list of operations, done in order",
     "random numbers of recomputation": "streams are compared between devices, not between two runs of one layer",
 }

@@ -67,7 +67,12 @@ def _calls(module: str, function: Callable) -> Iterator[Check]:
         folder = "cases" if module == "test_verdict_table" else "more"
         label = f"{folder}/{stem}.place" + (f" {arguments['name']}" if "name" in arguments else "")
         if "process" not in function.__name__ and "fixed" not in function.__name__:  # slow, and say no more
-            yield Check(stem, label, lambda arguments=arguments: function(**arguments))
+            yield Check(stem, label, lambda arguments=arguments: _without_fixes(function, arguments))
+
+
+def _without_fixes(function: Callable, arguments: dict) -> None:
+    with _fixes(wanted=False):
+        function(**arguments)
 
 
 def _read_specs_once() -> None:

@@ -26,15 +26,17 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 import report_mutants
-from killers import Check, all_checks
+from equivalents import reason
+from killers import Check, all_checks, nothing_loaded, parsed, random_checks, read
 from mutations import Mutation, apply, mutations
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -45,8 +47,9 @@ FILES = [
 ]  # fmt: skip
 """The files that hold the rules."""
 
-SECONDS = 60
-"""Of CPU time. A mutant that takes more is killed: some loop of it does not end."""
+SECONDS, TIMES = 10, 5
+"""Of CPU time, and of what a check takes of it otherwise. A mutant that takes more is killed: some loop of it does
+not end."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +120,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--tables", action="store_true", help="try nothing, only count what --json holds")
     parser.add_argument("--report", help="update the tables of this page")
     parser.add_argument("--seeds", type=int, default=100, help="random specs asked about what survives the others")
+    parser.add_argument("--blocks", type=int, default=60, help="random specs with blocks, asked about it too")
+    parser.add_argument("--doubt", action="store_true", help="ask random specs also about what is explained")
     return parser.parse_args()
 
 
@@ -153,109 +158,147 @@ def _work(mine: list[Mutation], tree: Path, options: argparse.Namespace) -> Iter
     sys.dont_write_bytecode = True
     sys.path[:0] = [str(tree), str(tree / "tests" / "verdicts")]
     os.chdir(tree)
-    checks = all_checks()
-    passing, ran, cost = _before(checks, tree)
-    for name in sorted({check.name for check in checks} - {checks[index].name for index in passing}):
-        print(f"fails before any mutation, and is left out: {name}", file=sys.stderr)
-    checks = [checks[index] for index in passing]
+    checks = all_checks(_listed)
+    last_resort = random_checks(_listed, options.seeds, options.blocks)
+    every, texts = _before([*checks, *last_resort], tree)
+    for check, known in zip([*checks, *last_resort], every):
+        if known is None:
+            print(f"fails before any mutation, and is left out: {check.name}", file=sys.stderr)
+    asked = [one for one in every[: len(checks)] if one is not None]
+    random = [one for one in every[len(checks) :] if one is not None]
+    read(texts)
+    nothing_loaded()
     gc.collect()
     gc.freeze()
     kills: Counter[str] = Counter()
     last = ""
     for index, mutation in enumerate(mine):
-        began = time.time()
-        reach = [check for check in checks if _reaches(mutation, ran.get(check.stem))]
+        began = time.process_time(), os.times()
+        reach = [one for one in asked if _reaches(mutation, one.ran)]
         # What killed one tends to kill its neighbours; then the cheapest that killed many.
-        reach.sort(key=lambda check: (check.stem != last, -(1 + kills[check.stem]) / cost[check.stem], check.stem))
-        killed_by, last = _try(mutation, tree, reach, range(options.seeds))
+        reach.sort(key=lambda one: (one.check.stem != last, -(1 + kills[one.check.stem]) / one.cost, one.check.stem))
+        if options.doubt or reason(mutation) is None:
+            reach += [one for one in random if _reaches(mutation, one.ran)]
+        killed_by, last = _try(mutation, tree, reach)
         kills[last] += 1
+        now = os.times()
+        seconds = time.process_time() - began[0] + now.children_user + now.children_system
+        seconds -= began[1].children_user + began[1].children_system
         print(f"{index + 1}/{len(mine)} {mutation.file}:{mutation.line} {killed_by or 'SURVIVED'}", file=sys.stderr)
         yield Result(mutation.file, mutation.line, mutation.where, mutation.before, mutation.after, mutation.key,
-                     killed_by, round(time.time() - began, 2))  # fmt: skip
+                     killed_by, round(seconds, 2))  # fmt: skip
 
 
 Lines = dict[str, set[int]]
 """file of rules -> lines that ran"""
 
 
-def _reaches(mutation: Mutation, ran: Lines | None) -> bool:
+@dataclass(frozen=True)
+class Known:
+    """A check that passes before anything is broken, the lines that its specs run, and its CPU seconds (while
+    lines are counted, which takes longer)."""
+
+    check: Check
+    ran: Lines
+    cost: float
+
+
+def _reaches(mutation: Mutation, ran: Lines) -> bool:
     """Whether these specs run the mutated statement; class bodies run at import, for all."""
-    if ran is None or mutation.where.rpartition(".")[2][:1].isupper():
+    if mutation.where.rpartition(".")[2][:1].isupper():
         return True
     first, last = mutation.lines
     return not ran.get(mutation.file, set()).isdisjoint(range(first, last + 1))
 
 
-def _before(checks: list[Check], tree: Path) -> tuple[list[int], dict[str, Lines], dict[str, float]]:
-    """Which checks pass before anything is broken, which lines the specs of each file run, and how
-    many seconds they take."""
+def _in_a_process(function: Callable[[], object]) -> tuple[str, int]:
+    """What a function returns in a process of its own, as JSON, and how that ended."""
     out, into = os.pipe()
     child = os.fork()
     if child == 0:
-        files = {str(tree / "placelogic" / file): file for file in FILES}
-        ran: dict[str, Lines] = {}
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        try:
+            said = json.dumps(function())
+            with os.fdopen(into, "w") as pipe:
+                pipe.write(said)
+            os._exit(0)
+        finally:
+            traceback.print_exc()
+            os._exit(1)
+    os.close(into)
+    with os.fdopen(out) as pipe:
+        said = pipe.read()
+    return said, os.waitpid(child, 0)[1]
+
+
+def _listed(function: Callable[[], list]) -> list:
+    return json.loads(_in_a_process(function)[0])
+
+
+def _before(checks: list[Check], tree: Path) -> tuple[list[Known | None], list[tuple[str, str]]]:
+    """What is known of each check, None for those that fail as it is; and the texts that they read."""
+    files = {str(tree / "placelogic" / file): file for file in FILES}
+
+    def ask() -> object:
+        # Those of one file of specs are about one report, which is made once.
+        by_stem: dict[str, tuple[Lines, Counter[str]]] = {}
         passing = []
-        cost: Counter[str] = Counter()
-        for index, check in enumerate(checks):
-            began = time.time()
-            lines = ran.setdefault(check.stem, {})
+        for check in checks:
+            lines, cost = by_stem.setdefault(check.stem, ({}, Counter()))
+            began = time.process_time()
 
             def local(frame, event, _, lines=lines):
                 lines.setdefault(files[frame.f_code.co_filename], set()).add(frame.f_lineno)
                 return local
 
             sys.settrace(lambda frame, *_: local(frame, *_) if frame.f_code.co_filename in files else None)
-            if _outcome([check], range(0))[0] is None:
-                passing.append(index)
-            cost[check.stem] += time.time() - began
-        sys.settrace(None)
-        said = [passing, {stem: {f: sorted(ls) for f, ls in lines.items()} for stem, lines in ran.items()}, cost]
-        os.write(into, json.dumps(said).encode())
-        os._exit(0)
-    os.close(into)
-    with os.fdopen(out) as pipe:
-        passing, found, cost = json.loads(pipe.read())
-    os.waitpid(child, 0)
-    return passing, {stem: {f: set(ls) for f, ls in lines.items()} for stem, lines in found.items()}, cost
+            passing.append(_fails(check) is False)
+            sys.settrace(None)
+            cost["seconds"] += time.process_time() - began
+        told = {
+            stem: [{file: sorted(found) for file, found in lines.items()}, max(cost["seconds"], 0.001)]
+            for stem, (lines, cost) in by_stem.items()
+        }
+        return [passing, told, parsed()]
+
+    said, _ = _in_a_process(ask)
+    passing, told, texts = json.loads(said)
+    by_stem = {
+        stem: ({file: set(found) for file, found in lines.items()}, cost) for stem, (lines, cost) in told.items()
+    }
+    known = [
+        Known(check, *by_stem[check.stem]) if passes else None for check, passes in zip(checks, passing)
+    ]
+    return known, [(text, path) for text, path in texts]
 
 
-def _try(mutation: Mutation, tree: Path, checks: list[Check], seeds: range) -> tuple[str | None, str]:
+def _try(mutation: Mutation, tree: Path, checks: list[Known]) -> tuple[str | None, str]:
     """The test that kills a mutant, and the file of specs that it is about."""
     file = tree / "placelogic" / mutation.file
     source, times = file.read_text(), file.stat()
     file.write_text(apply(source, mutation))
-    out, into = os.pipe()
-    child = os.fork()
-    if child == 0:
-        signal.setitimer(signal.ITIMER_PROF, SECONDS)
-        said = _outcome(checks, seeds)
-        os.write(into, json.dumps(said).encode())
-        os._exit(0)
-    os.close(into)
-    with os.fdopen(out) as pipe:
-        said = pipe.read()
-    os.waitpid(child, 0)
+    said, _ = _in_a_process(lambda: _outcome(checks))
     file.write_text(source)
     os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))  # so that what was compiled counts again
-    return tuple(json.loads(said)) if said else (f"no answer within {SECONDS} s", "")
+    return tuple(json.loads(said)) if said else ("no answer in time", "")
 
 
-def _outcome(checks: list[Check], seeds: range) -> tuple[str | None, str]:
+def _outcome(checks: list[Known]) -> tuple[str | None, str]:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    for check in checks:
-        try:
-            check.run()
-        except Exception:  # an assertion, or the mutant fell over
-            return check.name, check.stem
-    if seeds:
-        from tests.property.many import one
-
-        signal.setitimer(signal.ITIMER_PROF, 10 * SECONDS)
-        for seed in seeds:
-            if one(seed, max_devices=9, max_meshes=4).disagreement is not None:
-                return f"property, seed {seed}", ""
+    for known in checks:
+        signal.setitimer(signal.ITIMER_PROF, SECONDS + TIMES * known.cost)
+        if _fails(known.check):
+            return known.check.name, known.check.stem
     return None, ""
+
+
+def _fails(check: Check) -> bool:
+    """By an assertion, or because the mutant fell over."""
+    try:
+        check.run()
+    except Exception:
+        return True
+    return False
 
 
 if __name__ == "__main__":

@@ -23,7 +23,8 @@ WORDS = {
     "S": ("S*",), "S*": ("S",), "item": ("activation",), "use": ("item",), "activation": ("item",), "flat": ("param",),
     "update": ("clip",), "clip": ("update",), "skip": ("clip",), "broadcast": ("different",),
     "=": ("distinct",), "distinct": ("=",), ">=": (">",), ">": (">=",), "<=": ("<",), "<": ("<=",),
-    "first": ("last",), "last": ("first",), "each": ("but_last",), "but_last": ("each",), "but_first": ("each",),
+    "first": ("last",), "last": ("first",), "gather": ("slice",), "slice": ("gather",), "scatter": ("sum",), "scatter_mean": ("scatter",),
+    "pad": ("slice",), "zero": ("none",), "each": ("but_last",), "but_last": ("each",), "but_first": ("each",),
 }  # fmt: skip
 """A word of the rules, and what is put in its place."""
 
@@ -98,7 +99,7 @@ def apply(source: str, mutation: Mutation) -> str:
         getattr(node, field)[index] = ast.Pass()
     else:
         del getattr(node, field)[index]
-    if not mutation.file.startswith("elaborate"):
+    if mutation.file.startswith("prove"):
         tree.body.insert(_first(tree), ast.parse("from placelogic.prove.formula import FALSE, TRUE").body[0])
     return ast.unparse(ast.fix_missing_locations(tree))
 
@@ -168,7 +169,9 @@ def _left_alone(node: ast.AST) -> bool:
             return True
         case ast.IfExp(body=ast.Constant(value=str(words))) if " " in words:
             return True
-        case ast.FunctionDef(name="_of" | "_where" | "_cut_text"):
+        case ast.FunctionDef(name="_of" | "_where" | "_cut_text" | "name_of"):
+            return True
+        case ast.FunctionDef(returns=ast.Name(id="Problem" | "SpecError" | "Told")):
             return True
     return False
 
@@ -241,6 +244,15 @@ def _arithmetic(left: ast.expr, op: ast.operator, right: ast.expr) -> Iterator[a
             yield left
         case ast.Sub():
             yield left
+        case ast.BitOr():
+            yield left
+            yield right
+        case ast.BitAnd():
+            yield ast.BinOp(left, ast.BitOr(), right)
+            yield left
+        case ast.BitXor():
+            yield left
+            yield right
 
 
 def _calls(node: ast.Call) -> Iterator[ast.AST]:
@@ -262,9 +274,8 @@ def _calls(node: ast.Call) -> Iterator[ast.AST]:
         for index in range(len(node.keywords)):
             yield ast.Call(node.func, node.args, [*node.keywords[:index], *node.keywords[index + 1 :]])
     if name == "members":  # as if tied weights were held by every stage
-        sizes = {1: "self.sizes", 3: "sizes"}[len(node.args)]
-        if "group" in _text(node.func):
-            sizes = "self.group.sizes"
+        held = _text(node.func).rpartition(".")[0]
+        sizes = f"{held}.sizes" if held else "sizes"
         yield ast.parse(f"{sizes}.size({_text(node.args[-1])})", mode="eval").body
 
 

@@ -41,6 +41,7 @@ model moe { layers L, hidden h, heads a, ffn f, vocab v, experts E, top k, exper
 """
 SELECTIVE = "checkpoint c of layer\n"
 FULL = "checkpoint layer\n"
+EVERY = "let ci\ncheckpoint layer every ci\n"
 TP, SP = "use tensor_parallel(t)\n", "use sequence_parallel(t)\n"
 L = sympy.Symbol("L")
 
@@ -260,10 +261,10 @@ RULES: list[tuple[str, Rule]] = [
     (r"us-act-quadratic-\d+", whole("", 2**30, "layer", "start")),
     (r"fj-act", per_layer("", model=LLAMA)),
     (r"zi-ckpt", lambda m, i: Derived(
-        gpt(FULL), _renamed(kept(costs(gpt(FULL)), "layer").subs(L, sympy.Symbol("nl") / sympy.Symbol("ci")), {"h": "hd"}), {})),
+        gpt(EVERY), _renamed(kept(costs(gpt(EVERY)), "layer"), {"h": "hd", "L": "nl"}), {})),
     (r"zi-ckpt-10T", lambda m, i: Derived(
-        gpt(FULL), kept(costs(gpt(FULL)), "layer") / 2**40,
-        {"b": i["b"], "s": i["s"], "h": i["hd"], "L": i["nl"] / i["ci"]})),
+        gpt(EVERY), kept(costs(gpt(EVERY)), "layer") / 2**40,
+        {"b": i["b"], "s": i["s"], "h": i["hd"], "L": i["nl"], "ci": i["ci"]})),
     (r"mg-tp-ar-count", all_reduces),
     (r"mg-tp-vol-num", traffic(TP, scale=1)),
     (r"mg-pp-vol", handed_on(TP)),

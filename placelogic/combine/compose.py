@@ -10,7 +10,6 @@ from placelogic.combine.strategies import Strategy, bound, scope_of, strategy
 from placelogic.elaborate.bind import axis_names
 from placelogic.elaborate.library import Scope
 from placelogic.problem import SpecError
-from placelogic.program.catalog import KINDS
 from placelogic.program.expr import Name
 from placelogic.source import Span
 from placelogic.syntax import ast
@@ -23,10 +22,10 @@ _WEIGHTS = {
     "matrix": ("attn", "size 4*{h}*{h}*{L}, layers {L}, kind matrix"),
     "vector": ("norm", "size 2*{h}*{L}, layers {L}, kind vector"),
     "embedding": ("embed", "size {V}*{h}, kind embedding, used on first and last"),
-    "router": ("router", "size {E}*{h}*{L}, layers {L}, kind router"),
     "expert": ("expert", "size 3*{E}*{h}*{h}*{L}, layers {L}, kind expert"),
+    "router": ("router", "size {E}*{h}*{L}, layers {L}, kind router"),
 }
-"""One weight group of each kind. The embedding is tied: without stages, that says nothing."""
+"""One weight group of each kind but `latent`, which strategies place as norms. The embedding is tied: without stages, that says nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +151,7 @@ def _text(
     lines = [*head, f"mesh {', '.join(axes) or _fresh('N', taken)}"]
     lines.append(f"let {', '.join(sizes[size] for size in ('h', 'L', 'V', 'E'))}")
     lines.append(f"microbatches {sizes['M']}")
-    for kind in KINDS:
+    for kind in _WEIGHTS:
         name, properties = _WEIGHTS[kind]
         route = f", routed over {'*'.join(routed)}" if kind == "expert" and routed else ""
         lines.append(f"weights {name} {{ {properties.format(**sizes)}{route} }}")

@@ -38,15 +38,39 @@ class Options:
             raise ValueError(f"ahead is a number of units, not {self.ahead}")
 
 
+Layers = tuple[tuple[str, sympy.Expr], ...]
+"""By block, a number of its layers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What a place has of the layers of several repeated blocks: `even` where they divide evenly, `whole` where
+    stages hold whole layers. `kept`, `rounded`: the same times micro-batches in flight. `weights`: name, and how
+    many of the layers of these weights there are, even and whole."""
+
+    even: Layers
+    whole: Layers
+    kept: Layers
+    rounded: Layers
+    weights: tuple[tuple[str, sympy.Expr, sympy.Expr], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Devices that hold the same, up to rounding: where they stand along the stages.
 
-    `when`: the condition on the number of stages under which there is such a place, in words."""
+    `when`: the condition on the number of stages under which there is such a place, in words. `stage`: where
+    stages hold layers of several blocks."""
 
     name: Literal["all", "single", "first", "middle", "last", "rest"]
     axis: str | None
     when: str
+    stage: Stage | None = None
+
+    def layers_of(self, weights: str) -> tuple[sympy.Expr, sympy.Expr] | None:
+        """How many layers of these weights are here, even and whole; None where all stages have as many."""
+        found = [] if self.stage is None else [one[1:] for one in self.stage.weights if one[0] == weights]
+        return found[0] if found else None
 
 
 @dataclass(frozen=True, slots=True)

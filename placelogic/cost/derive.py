@@ -10,6 +10,7 @@ from placelogic.cost.data import Collective, Options
 from placelogic.cost.places import places_of
 from placelogic.cost.schedule import bubble, in_flight
 from placelogic.cost.shards import size_of
+from placelogic.cost.stages import staged
 from placelogic.cost.symbols import Sizes, total
 from placelogic.cost.totals import Cost
 from placelogic.cost.widths import QUANTISED, UNSTATED
@@ -21,7 +22,7 @@ def derive(program: Program, options: Options = Options()) -> Cost:
     """The cost of a program with one step per trained group. Raises SpecError (PL36x) for what costs
     do not know."""
     sizes = Sizes.of(program)
-    places = places_of(program, sizes)
+    places = staged(program, sizes, places_of(program, sizes))
     held = (*memory.held(program, sizes, places), *layers.activations(program, sizes, places, options))
     moved = (*traffic.collectives(program, sizes, places, options), *layers.boundaries(program, sizes, places, options))
     return Cost(
@@ -37,7 +38,7 @@ def derive(program: Program, options: Options = Options()) -> Cost:
         collectives=tuple(_merged(moved)),
         parameters=total(size_of(weights, sizes) for weights in program.weights),
         bubble=bubble(program, sizes),
-        in_flight={place.name: in_flight(program, sizes, place) for place in places},
+        in_flight={place.name: in_flight(program, sizes, place) for place in places[::-1]},
         notes=tuple(_notes(program, sizes)),
         options=options,
     )
@@ -67,5 +68,5 @@ def _notes(program: Program, sizes: Sizes) -> Iterator[str]:
         yield f"no precision of params is stated for {', '.join(silent)}: {UNSTATED} is assumed"
     if any(w.optimizer.name in QUANTISED and not w.frozen for w in program.weights):
         yield "the scales of 8-bit moments (a number for each block) are not counted"
-    yield from layers.notes(program)
+    yield from layers.notes(program, sizes)
     yield "not counted: scalars that are reduced, workspace of kernels and of the communication library, fragmentation"

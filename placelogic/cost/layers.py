@@ -6,18 +6,20 @@ layers of a stage and the micro-batches in flight. A spec without blocks has nei
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import sympy
 
 from placelogic.cost.data import Collective, Held, Options, Place, Transient
 from placelogic.cost.schedule import in_flight, in_flight_at_end, in_flight_at_start
+from placelogic.cost.shards import ceiling
+from placelogic.cost.stages import bounded, mixed, repeated
 from placelogic.cost.symbols import Sizes, largest, total
 from placelogic.cost.widths import width, widths_of
 from placelogic.layers.derive import complete
 from placelogic.layers.operations import weights_of
-from placelogic.layers.saved import Saved, hosted, saved
+from placelogic.layers.saved import Saved, hosted, saved, spanning
 from placelogic.layers.sent import Sent, sent
 from placelogic.problem import Problem, SpecError
 from placelogic.program.block import Block
@@ -28,7 +30,12 @@ from placelogic.program.program import Program
 NOT_DERIVED = "activations, and what layers send to each other, are not derived: the spec states no layer operations"
 STATISTICS = "not counted: row statistics of norms and of fused attention (two numbers, or one, for each row)"
 SPREAD = (
-    "activations are not derived: {blocks} are both repeated, and the spec does not say which stages have which layers"
+    "assumed: stages hold equally many consecutive layers of {blocks}, in this order; weights and activations of a stage "
+    "are those of its layers"
+)
+BOUNDED = (
+    "activations, and layers on stages that are not the first or last, are at most this: which layers meet on one stage, "
+    "or are in flight together, is taken as it costs the most where it is not determined"
 )
 
 WIDTHS = {"mask": "int8", "softmax": "fp32"}
@@ -40,22 +47,22 @@ def has_layers(program: Program) -> bool:
     return program.layers is not None and bool(program.layers.blocks)
 
 
-def notes(program: Program) -> Iterator[str]:
-    """What is left out, in words."""
+def notes(program: Program, sizes: Sizes) -> Iterator[str]:
+    """What is left out, and what is assumed, in words."""
     if not has_layers(program):
         yield NOT_DERIVED
-    elif (names := _unclear(program)) is not None:
+        return
+    yield STATISTICS
+    if mixed(program):
+        names = _listed(block.name for block in repeated(program))
         yield SPREAD.format(blocks=names)
-    else:
-        yield STATISTICS
+        if bounded(program, sizes):
+            yield BOUNDED
 
 
-def _unclear(program: Program) -> str | None:
-    assert program.layers is not None
-    repeated = [block.name for block in program.layers.blocks if block.repeat is not None]
-    if program.stages is None or len(repeated) < 2:
-        return None
-    return " and ".join(f"`{name}`" for name in repeated)
+def _listed(names: Iterable[str]) -> str:
+    *most, last = (f"`{name}`" for name in names)
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +76,7 @@ class _Reading:
 
     @classmethod
     def of(cls, program: Program, sizes: Sizes, options: Options) -> _Reading | None:
-        if not has_layers(program) or not options.activations or _unclear(program) is not None:
+        if not has_layers(program) or not options.activations:
             return None
         laid = program if program.layering is not None else complete(program)
         assert laid.layering is not None and laid.layers is not None
@@ -91,6 +98,8 @@ class _Reading:
         count = sympy.Integer(1) if block.repeat is None else self.sizes.read(block.repeat)
         if self.program.stages is None or place.name in ("all", "single"):
             return count
+        if block.repeat is not None and place.stage is not None:
+            return dict(place.stage.even)[block.name]
         if block.repeat is not None:
             return count / self.sizes.meanings[self.program.stages.axis]
         last = bool(repeated) and position > repeated[-1]
@@ -110,8 +119,26 @@ class _Reading:
             raise SpecError(Problem("PL362", message, two[1].span, hint))
         return next(iter(found), "fp32")
 
-    def bytes(self, block: Block, one: Saved) -> sympy.Expr:
-        return self.elements(one) * width(self.dtype_of(block, one))
+    def made_again(self, block: Block, one: Saved, place: Place, whole: bool) -> sympy.Expr:
+        """Bytes while a region runs again: of as many layers as run together."""
+        found = self.elements(one) * width(self.dtype_of(block, one))
+        if one.every is None:
+            return found
+        together = sympy.Min(self.sizes.read(one.every), self.there(block, place, whole))
+        return found * (together - 1 if one.inner else together)
+
+    def there(self, block: Block, place: Place, whole: bool) -> sympy.Expr:
+        """Layers of a block on a place, where they divide evenly, or as `whole` ones."""
+        layers = self.layers_on(block, place)
+        stages = self.program.stages
+        if not whole or block.repeat is None or stages is None or place.name in ("all", "single"):
+            return layers
+        if place.stage is not None:
+            return dict(place.stage.whole)[block.name]
+        if place.name != "last":
+            return ceiling(layers)
+        before = (self.sizes.meanings[stages.axis] - 1) * ceiling(layers)
+        return sympy.Max(0, self.sizes.read(block.repeat) - before, evaluate=False)
 
     def dtype_of(self, block: Block, one: Saved) -> str:
         return WIDTHS.get(one.width) or self.dtype(block)
@@ -130,16 +157,45 @@ def _held(reading: _Reading, places: tuple[Place, ...]) -> Iterator[Held]:
     for place in places:
         for block in reading.blocks:
             layers = reading.layers_on(block, place)
-            if layers == 0:
+            if layers == 0 and (place.stage is None or dict(place.stage.whole).get(block.name, 0) == 0):
                 continue
-            flying = layers * _in_flight(reading, block, place)
+            flying, rounded = _layers_kept(reading, block, place)
             for dtype in dict.fromkeys(reading.dtype_of(block, one) for one in kept if one.block == block.name):
                 mine = [one for one in kept if one.block == block.name and reading.dtype_of(block, one) == dtype]
-                elements = sympy.factor(total(reading.elements(one) for one in mine)) * flying
+                elements = sympy.factor(total(reading.elements(one) for one in mine))
                 host = hosted(reading.program, block)
                 yield Held(
-                    place, "activations", "activations", block.name, host, elements, elements, width(dtype), dtype
-                )
+                    place, "activations", "activations", block.name, host, elements * flying, elements * rounded,
+                    width(dtype), dtype,
+                )  # fmt: skip
+
+
+def _layers_kept(reading: _Reading, block: Block, place: Place) -> tuple[sympy.Expr, sympy.Expr]:
+    """Layers times micro-batches in flight of which a place keeps something: where all divides evenly, and as whole
+    layers. Of layers that run again together it is one; a chunk keeps one too for those that are left over."""
+    batches = _in_flight(reading, block, place)
+    layers, whole = (reading.there(block, place, rounded) for rounded in (False, True))
+    even, rounded = layers * batches, whole * batches
+    if place.stage is not None and block.repeat is not None:
+        even, rounded = (dict(found)[block.name] for found in (place.stage.kept, place.stage.rounded))
+    every = spanning(block)
+    if every is None:
+        return even, rounded
+    together, stages = reading.sizes.read(every), reading.program.stages
+    alone = stages is None or place.name in ("all", "single")
+    chunks = sympy.Integer(1) if alone or stages is None else reading.sizes.read(stages.chunks)
+    if stages is not None and stages.vee and not alone:
+        chunks = sympy.Integer(2)
+    groups = layers / (together * chunks)
+    known = reading.sizes.known(groups)
+    if known is not None and 0 < known < 1:
+        even = even / (groups * together)
+    else:
+        even = even / together
+    if place.stage is None or alone or chunks == 1:
+        return even, chunks * ceiling(whole / (chunks * together)) * batches
+    # Each chunk may have one more than divides evenly, for every micro-batch of it in flight.
+    return even, rounded / together + chunks * batches
 
 
 def _in_flight(reading: _Reading, block: Block, place: Place) -> sympy.Expr:
@@ -160,17 +216,21 @@ def recomputed(program: Program, sizes: Sizes, places: tuple[Place, ...], option
         return
     made = [one for one in saved(reading.program, reading.plan) if one.region is not None and one.width != "statistics"]
     for block in reading.blocks:
-        regions: dict[int | None, sympy.Expr] = {}
-        for one in made:
-            if one.block == block.name:
-                regions[one.region] = regions.get(one.region, sympy.Integer(0)) + reading.bytes(block, one)
-        if not regions:
-            continue
-        amount = largest(list(regions.values()))
-        unit = block.name if block.repeat is None else f"one of {show(block.repeat)} layers"
-        for place in places:
+        mine = [one for one in made if one.block == block.name]
+        regions = dict.fromkeys(one.region for one in mine)
+        every = spanning(block)
+        several = "one" if every is None else show(every)
+        unit = block.name if block.repeat is None else f"{several} of {show(block.repeat)} layers"
+        for place in places if regions else ():
             if reading.layers_on(block, place) != 0:
-                yield Transient(place, "recomputed", unit, block.name, amount, amount, reading.dtype(block))
+                even, rounded = (
+                    largest(
+                        total(reading.made_again(block, one, place, whole) for one in mine if one.region == n)
+                        for n in regions
+                    )
+                    for whole in (False, True)
+                )
+                yield Transient(place, "recomputed", unit, block.name, even, rounded, reading.dtype(block))
 
 
 # --- traffic ----------------------------------------------------------------------------------

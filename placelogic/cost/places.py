@@ -53,6 +53,9 @@ def stage_axis(program: Program) -> str | None:
 def lives_on(weights: Weights, place: Place) -> bool:
     """Whether devices of this place hold any of these weights."""
     uses = weights.uses
+    layers = place.layers_of(weights.name)
+    if layers is not None and layers[0] == layers[1] == 0:
+        return False
     if uses is None or place.name in ("all", "single"):
         return True
     if uses.vee:

@@ -58,12 +58,12 @@ def in_flight(program: Program, sizes: Sizes, place: Place) -> sympy.Expr:
 
 def in_flight_at_start(program: Program, sizes: Sizes, place: Place) -> sympy.Expr:
     """The same of what stands before the first layer: with several chunks the first one runs ahead, by
-    groups of as many micro-batches as there are stages."""
+    groups of as many micro-batches as there are stages, so two groups of it are in flight."""
     stages = program.stages
     if stages is None or place.name in ("all", "single") or stages.schedule not in INTERLEAVED:
         return in_flight(program, sizes, place)
     depth = sizes.meanings[stages.axis]
-    return sympy.Min(2 * depth - 1, sizes.read(program.work.microbatches))
+    return sympy.Min(2 * depth, sizes.read(program.work.microbatches))
 
 
 def in_flight_at_end(program: Program, sizes: Sizes, place: Place) -> sympy.Expr:
@@ -77,3 +77,22 @@ def in_flight_at_end(program: Program, sizes: Sizes, place: Place) -> sympy.Expr
 
 ALL_FORWARD_FIRST = ("gpipe", "looped_bfs")
 INTERLEAVED = ("interleaved_1f1b", "interleaved_zero_bubble")
+
+
+def warmed(device: int, depth: int, chunks: int, batches: int | None) -> list[tuple[int, ...]]:
+    """Interleaved 1F1B with known numbers: how many micro-batches of each chunk a device has in flight, at every
+    moment at which it has the most in all. Chunks take turns by groups of `depth` micro-batches, forward and, the
+    other way round, backward (Narayanan et al., arXiv 2104.04473, section 2.2)."""
+    enough = 4 * depth  # from there on it repeats
+    total = chunks * (enough if batches is None else min(batches, enough))
+    most = total if total == depth * chunks else min(total, depth * chunks + depth - 1 - 2 * device)
+    flying = [0] * chunks
+    found = []
+    for place in range(total):
+        flying[place // depth % chunks] += 1
+        if place + 1 > most:
+            flying[chunks - 1 - (place - most) // depth % chunks] -= 1
+        if place + 1 >= most:
+            found.append(tuple(flying))
+    # With one group of micro-batches all forward passes come first, on every device.
+    return found if batches is not None else [*found, (depth,) * chunks]

@@ -33,7 +33,14 @@ def size_of(weights: Weights, sizes: Sizes) -> sympy.Expr:
 
 def divided(weights: Weights, axes: Iterable[str], sizes: Sizes, place: Place) -> sympy.Expr:
     """Elements of a device that has its shard along each of these axes, shards dividing evenly."""
-    return size_of(weights, sizes) / members(weights, axes, sizes, place)
+    axes = tuple(axes)
+    elements = size_of(weights, sizes)
+    layers = place.layers_of(weights.name)
+    if layers is not None and place.axis in axes and weights.layers is not None:
+        # Stages hold layers of several blocks, so not all have as many of these.
+        elements = elements * layers[0] / sizes.read(weights.layers)
+        axes = tuple(axis for axis in axes if axis != place.axis)
+    return elements / members(weights, axes, sizes, place)
 
 
 def cut_axes(layout: Layout, letters: str = "S S*") -> Axes:
@@ -66,6 +73,9 @@ def padded(weights: Weights, layout: Layout, sizes: Sizes, place: Place) -> symp
 
 
 def _layers(weights: Weights, cut: Cut, layers: sympy.Expr, sizes: Sizes, place: Place) -> sympy.Expr:
+    here = place.layers_of(weights.name)
+    if here is not None and cut.axes == (place.axis,):
+        return here[1]
     count = members(weights, cut.axes, sizes, place)
     first = ceiling(layers / count)
     if place.name == "last" and cut.axes == (place.axis,):

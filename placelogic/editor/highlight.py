@@ -17,7 +17,7 @@ STATEMENTS = (
 OPERATIONS = (
     "accumulate", "replace", "reduce", "gather", "update", "broadcast", "refresh", "skip", "offload", "fetch", "each",
     "microbatch", "input", "linear", "bias", "embedding", "norm", "gelu", "silu", "relu", "sigmoid", "tanh", "softplus",
-    "nonlinear", "dropout", "add", "multiply", "router", "dispatch", "combine", "cross_entropy", "slice",
+    "nonlinear", "dropout", "add", "multiply", "concat", "router", "dispatch", "combine", "cross_entropy", "slice",
     "reduce_scatter", "all_to_all",
 )  # fmt: skip
 """What begins a line of a step, or what an operation of a block begins with."""
@@ -33,7 +33,7 @@ LETTERS = ("R", "S", "M", "O")
 """Modes in short; `S*` is one too. They are letters in other places: `microbatches M`."""
 
 JOINING = ("over", "by", "of", "on", "and", "from", "into", "for", "but", "master", "overflow", "scattered", "with",
-           "to", "top", "repeat", "grouped", "parallel", "scaled")  # fmt: skip
+           "to", "top", "repeat", "every", "grouped", "parallel", "scaled")  # fmt: skip
 VALUES = (
     "mean", "sum", "none", "local", "global", "even", "uneven", "same", "different", "first", "last", "proved",
     "refuted", "vacuous", "error", "causal", "fused", "ring", "zero",

@@ -43,6 +43,11 @@ def count_weights(groups: Groups, layers: Layers, sizes: Sizes, log: Log) -> Gro
     return Groups.of(members)
 
 
+def differs(one: Expr, other: Expr, sizes: Sizes) -> bool:
+    """Whether two sizes are not the same for all sizes that the assumptions allow: found by trying some."""
+    return one != other and any(_differ(one, other, point) for point in _points(sizes))
+
+
 def counts(layers: Layers) -> dict[str, Expr | None]:
     """Weights -> their elements in all blocks; None where that is not known (a table of positions may be longer
     than the sequence)."""

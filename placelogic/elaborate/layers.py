@@ -12,8 +12,8 @@ from placelogic.elaborate.shapes import BlockReader, used_dims
 from placelogic.elaborate.sizes import Sizes
 from placelogic.elaborate.targets import Groups, select
 from placelogic.problem import closest
-from placelogic.program.block import Block, CrossEntropy, Layers, Region
-from placelogic.program.expr import Expr, number
+from placelogic.program.block import Block, CrossEntropy, Dims, Layers, Region
+from placelogic.program.expr import Expr, Num, number, show
 from placelogic.program.program import Split
 from placelogic.source import Span
 from placelogic.syntax import ast
@@ -28,6 +28,7 @@ def read_layers(
     """All blocks of a spec, in written order; None in a spec that says nothing about operations."""
     dims = _dims(items, sizes, log)
     blocks: dict[str, tuple[Block, Item]] = {}
+    joined: dict[str, Dims] = {}
     count = 0
     for item in select(items, ast.BlockStmt):
         node = item.statement
@@ -41,12 +42,12 @@ def read_layers(
             line = blocks[node.name][0].span.line
             log.at(item, "PL210", f"block `{node.name}` stands twice, first in line {line}", node.span, "rename one")
             continue
-        block = _block(node, item, dims, sizes, groups, log)
+        block = _block(node, item, dims, sizes, groups, log, joined)
         if block is not None:
             blocks[node.name] = (block, item)
     _chain(blocks, log)
     for item in select(items, ast.CheckpointStmt):
-        _checkpoint(item, blocks, log)
+        _checkpoint(item, blocks, sizes, log)
     for block, item in blocks.values():
         _check_regions(block, item, log)
     read = tuple(block for block, _ in blocks.values())
@@ -94,8 +95,9 @@ def _check_used(items: Sequence[Item], blocks: tuple[Block, ...], log: Log) -> N
 
 
 def _block(
-    node: ast.BlockStmt, item: Item, dims: dict[str, Expr], sizes: Sizes, groups: Groups, log: Log
-) -> Block | None:
+    node: ast.BlockStmt, item: Item, dims: dict[str, Expr], sizes: Sizes, groups: Groups, log: Log,
+    joined: dict[str, Dims],
+) -> Block | None:  # fmt: skip
     before = len(log.problems)
     first, *rest = node.lines
     inputs = [line for line in node.lines if isinstance(line, ast.InputLine)]
@@ -106,7 +108,7 @@ def _block(
     repeat = None if node.repeat is None else sizes.expr(node.repeat, item, node.span)
     if repeat is not None:
         sizes.positive(repeat, f"the number of layers of block `{node.name}`", item, node.span)
-    reader = BlockReader(item, dims, sizes, groups, log)
+    reader = BlockReader(item, dims, sizes, groups, log, joined)
     if reader.known(inputs[0].dims, inputs[0].span):
         reader.define(inputs[0].name, inputs[0].dims, inputs[0].span)
     else:
@@ -162,7 +164,7 @@ def _chain(blocks: dict[str, tuple[Block, Item]], log: Log) -> None:
 # --- recomputation ----------------------------------------------------------------------------
 
 
-def _checkpoint(item: Item, blocks: dict[str, tuple[Block, Item]], log: Log) -> None:
+def _checkpoint(item: Item, blocks: dict[str, tuple[Block, Item]], sizes: Sizes, log: Log) -> None:
     node = item.statement
     assert isinstance(node, ast.CheckpointStmt)
     found = find_block(node.block, item, node.span, [block for block, _ in blocks.values()], log)
@@ -170,6 +172,10 @@ def _checkpoint(item: Item, blocks: dict[str, tuple[Block, Item]], log: Log) -> 
         return
     outputs = [op.output for op in found.operations]
     ends = (0, len(outputs) - 1)
+    every = None if node.every is None else sizes.expr(node.every, item, node.span)
+    if every is not None:
+        sizes.positive(every, "the number of layers that run again together", item, node.span)
+        _fits(found, every, item, log)
     if node.first is not None:
         for name in (node.first, node.last or node.first):
             if name not in outputs:
@@ -180,8 +186,18 @@ def _checkpoint(item: Item, blocks: dict[str, tuple[Block, Item]], log: Log) -> 
         if ends[0] > ends[1]:
             log.at(item, "PL377", f"`{node.last}` is made before `{node.first}`", node.span, "turn them round")
             return
-    region = Region(*ends, item.origin(node.span))
+    if every == number(1):
+        every = None  # each by itself
+    region = Region(*ends, item.origin(node.span), every)
     blocks[found.name] = (replace(found, regions=(*found.regions, region)), blocks[found.name][1])
+
+
+def _fits(block: Block, every: Expr, item: Item, log: Log) -> None:
+    """Logged where there are fewer layers than are to run together."""
+    repeat = number(1) if block.repeat is None else block.repeat
+    if isinstance(every, Num) and (every.value.denominator != 1 or isinstance(repeat, Num) and repeat.value < every.value):
+        log.at(item, "PL377", f"block `{block.name}` has {show(repeat)} layers, which are not run again by {show(every)}",
+               item.statement.span, "let it be a whole number, and no more than there are layers")  # fmt: skip
 
 
 def _check_regions(block: Block, item: Item, log: Log) -> None:

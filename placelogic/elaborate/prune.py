@@ -51,7 +51,7 @@ def _line(
         case ast.BiasOp(weights=weights) if weights in gone:
             stands_for[line.output] = now(op.input)
             return ()
-        case ast.MultiplyOp(inputs):
+        case ast.MultiplyOp(inputs) | ast.ConcatOp(inputs):
             changed = {"inputs": tuple(map(now, inputs))}
         case ast.AttentionOp():
             changed = {"query": now(op.query), "key": now(op.key), "value": now(op.value)}

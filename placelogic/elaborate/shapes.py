@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from placelogic.compat import assert_never
+from placelogic.elaborate.joining import concat
 from placelogic.elaborate.log import Item, Log
 from placelogic.elaborate.sizes import Sizes
 from placelogic.elaborate.targets import Group, Groups
@@ -17,19 +18,20 @@ from placelogic.program.expr import Expr
 from placelogic.source import Span
 from placelogic.syntax import ast
 
-MATRIX_KINDS = ("matrix", "embedding")
+MATRIX_KINDS = ("matrix", "embedding", "latent")
 
 
 @dataclass(slots=True)
 class BlockReader:
     """Reads the operations of one block. `tensors`: the dimensions of what was made so far; `failed`: what lines with
-    problems make, which are told once."""
+    problems make, which are told once; `joined`: what dimensions are put together of."""
 
     item: Item
     dims: Mapping[str, Expr]
     sizes: Sizes
     groups: Groups
     log: Log
+    joined: dict[str, Dims]
     tensors: dict[str, Dims] = field(default_factory=dict)
     operations: list[bl.Operation] = field(default_factory=list)
     used: set[str] = field(default_factory=set)
@@ -117,6 +119,8 @@ class BlockReader:
             case ast.MultiplyOp(inputs):
                 alike = self._alike(inputs, node.span)
                 return (bl.Multiply(output, inputs, origin), self.tensors[inputs[0]]) if alike else None
+            case ast.ConcatOp():
+                return concat(self, output, node)
             case ast.AttentionOp():
                 return self._attention(output, node)
             case ast.RouterOp(x, weights, contracted, experts, top):
@@ -255,7 +259,7 @@ def dims_of(op: bl.Operation) -> Dims:
 
 def _inputs(node: ast.Operator) -> tuple[str, ...]:
     match node:
-        case ast.AddTensorsOp(inputs) | ast.MultiplyOp(inputs):
+        case ast.AddTensorsOp(inputs) | ast.MultiplyOp(inputs) | ast.ConcatOp(inputs):
             return inputs
         case ast.AttentionOp(query, key, value):
             return query, key, value

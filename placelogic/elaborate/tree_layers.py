@@ -22,6 +22,9 @@ def layer_statements(layers: bl.Layers | None) -> Iterator[ast.Statement]:
         yield ast.DimsStmt(sizes, NOWHERE)
     for block in layers.blocks:
         yield _block(block)
+        for region in block.regions:
+            if region.every is not None:
+                yield ast.CheckpointStmt(block.name, None, None, region.every, NOWHERE)
     for way in layers.attention:
         yield ast.AttentionStmt(refs((way.axis,)), way.by, NOWHERE)
     for line in layers.drawn:
@@ -37,6 +40,8 @@ def _block(block: bl.Block) -> ast.BlockStmt:
     made = [ast.OperationLine(op.output, _operator(op), NOWHERE) for op in block.operations]
     done = 0
     for region in sorted(block.regions, key=lambda region: region.first):
+        if region.every is not None:
+            continue  # a statement of its own
         lines += made[done : region.first]
         lines.append(ast.CheckpointLine(tuple(made[region.first : region.last + 1]), NOWHERE))
         done = region.last + 1
@@ -59,6 +64,8 @@ def _operator(op: bl.Operation) -> ast.Operator:
             return ast.AddTensorsOp(inputs, NOWHERE)
         case bl.Multiply(_, inputs):
             return ast.MultiplyOp(inputs, NOWHERE)
+        case bl.Concat(_, inputs, into):
+            return ast.ConcatOp(inputs, into, NOWHERE)
         case bl.Attention():
             words = ("causal", "fused", "dropout", "positions")
             written = tuple(word for word in words if getattr(op, word))

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from placelogic.layers.operations import is_name_only
+from placelogic.layers.parts import taken_apart
 from placelogic.layers.places import experts_dim
 from placelogic.layers.scale import scale_of
 from placelogic.layers.values import Key, Part, Piece, Shape, Term, Value, each, merged, product, share, through, tie
@@ -64,6 +65,8 @@ def backward(
             return Back(
                 (_times(arrived, ins[1], ins[0].shape, name + 1), _times(arrived, ins[0], ins[1].shape, name + 2))
             )
+        case bl.Concat():
+            return Back(taken_apart(arrived, ins, shape, name))
         case bl.Attention():
             return _attention(op, arrived, ins, name)
         case bl.Dispatch():

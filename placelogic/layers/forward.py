@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from placelogic.compat import assert_never
 from placelogic.layers.operations import is_name_only
+from placelogic.layers.parts import put_together
 from placelogic.layers.places import experts_dim
 from placelogic.layers.scale import scale_of
 from placelogic.layers.values import (
@@ -80,6 +81,8 @@ def forward(
         case bl.Multiply():
             _alike(ins)
             return multiplied(ins[0], ins[1], name)
+        case bl.Concat():
+            return put_together(block, op, ins, name)
         case bl.Attention():
             _attention(op, ins)
             return _as(ins[0].shape, ins[2], name)

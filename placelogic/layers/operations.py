@@ -11,7 +11,7 @@ def inputs(op: bl.Operation) -> tuple[str, ...]:
     """The tensors whose values and gradients pass through it, in order. What a dispatch reads of its router
     only chooses: it has no gradient."""
     match op:
-        case bl.Add(inputs=several) | bl.Multiply(inputs=several):
+        case bl.Add(inputs=several) | bl.Multiply(inputs=several) | bl.Concat(inputs=several):
             return tuple(several)
         case bl.Attention():
             return (op.query, op.key, op.value)
@@ -55,6 +55,7 @@ def name_of(op: bl.Operation) -> str:
         "Norm": "norm",
         "Add": "add",
         "Multiply": "multiply",
+        "Concat": "concat",
         "Attention": "attention",
         "Router": "router",
         "Dispatch": "dispatch",

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from placelogic.compat import assert_never
-from placelogic.layers.attending import attended
+from placelogic.layers.attending import attended, put_together
 from placelogic.layers.crossing import SHARE, Lay, crossing, written
 from placelogic.layers.operations import inputs
 from placelogic.layers.places import ANY, experts_dim, split_dim, stated_dim, weights_dim
@@ -58,9 +58,7 @@ class AxisPlan:
     def _settled(self, tensor: str, made: Lay, last: bool) -> Lay:
         """What a tensor is right after it is made: shares are added up, unless a person does that later."""
         want = self.wanted.get(tensor)
-        target = made
-        if made == SHARE and want != SHARE:
-            target = want
+        target = want if made == SHARE and want != SHARE else made
         target = self._back.get(tensor, target)
         if tensor == self.block.result and not last:
             target = self.leaves
@@ -89,12 +87,10 @@ class AxisPlan:
                 return self._bias(index, op, come[0])
             case bl.Embedding():
                 return self._embedding(index, op, come[0])
-            case bl.Norm(over=over):
+            case bl.Norm() | bl.Router():
                 self._refuse_cut(op)
-                return self._not_linear(self._take(index, 0, self._kept(op, come[0], over)))
-            case bl.Router(contracted=contracted):
-                self._refuse_cut(op)
-                return self._not_linear(self._take(index, 0, self._kept(op, come[0], contracted)))
+                needed = op.over if isinstance(op, bl.Norm) else op.contracted
+                return self._not_linear(self._take(index, 0, self._kept(op, come[0], needed)))
             case bl.Elementwise():
                 made = self._take(index, 0, come[0])
                 return made if op.linear else self._not_linear(made)
@@ -105,6 +101,11 @@ class AxisPlan:
                 for slot in range(len(come)):
                     self._take(index, slot, SHARE if come[slot] == SHARE else target)
                 return SHARE if SHARE in come else target
+            case bl.Concat():
+                made, targets = put_together(self.block, op, come, self.wanted.get(op.output))
+                for slot, (target, partial) in enumerate(targets):
+                    self._take(index, slot, target, partial)
+                return made
             case bl.Attention():
                 return self._attention(index, op, come)
             case bl.Dispatch():

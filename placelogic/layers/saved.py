@@ -27,7 +27,8 @@ loss, and for row statistics (two numbers a row of a norm, one of fused attentio
 @dataclass(frozen=True, slots=True)
 class Saved:
     """One array, per layer of the block and micro-batch: a tensor (`of`), or what is kept beside it. `cut`: axis -> the dimension that it divides. `share`: of tokens that are sent to experts, the part of
-    experts that each visits. `region`: it exists only while this region of the block is recomputed."""
+    experts that each visits. `region`: it exists only while this region of the block is recomputed. `every`: where so
+    many layers run again together, it is kept once for them, or there is one of each but the first (`inner`)."""
 
     block: str
     of: str
@@ -39,6 +40,8 @@ class Saved:
     share: Expr | None
     region: int | None
     origin: Origin
+    every: Expr | None = None
+    inner: bool = False
 
 
 def saved(program: Program, plan: Plan) -> tuple[Saved, ...]:
@@ -53,6 +56,11 @@ def saved(program: Program, plan: Plan) -> tuple[Saved, ...]:
             tensor = one.of
             found.append(replace(one, share=shares.get(tensor)))
     return tuple(found)
+
+
+def spanning(block: Block) -> Expr | None:
+    """How many layers of the block run again together; None where each runs by itself."""
+    return next((region.every for region in block.regions if region.every is not None), None)
 
 
 def with_regions(program: Program, block: Block) -> Block:
@@ -111,13 +119,17 @@ def _block(program: Program, plan: Plan, block: Block) -> Iterator[Saved]:
                 kept.setdefault(tensor, op)
         for tensor in needed(program, op):
             again.setdefault(tensor, (op, region))
+    every = spanning(block)
     for tensor, op in kept.items():
-        yield _tensor(plan, block, tensor, op, None)
+        yield replace(_tensor(plan, block, tensor, op, None), every=every)
+        if every is not None and tensor in again:
+            yield replace(_tensor(plan, block, tensor, op, again[tensor][1]), every=every, inner=True)
     for tensor, (op, region) in again.items():
         if tensor not in kept:
-            yield _tensor(plan, block, tensor, op, region)
+            yield replace(_tensor(plan, block, tensor, op, region), every=every)
     for index, op in enumerate(block.operations):
-        yield from _beside(plan, block, index, op, region_of(block, index))
+        for one in _beside(plan, block, index, op, region_of(block, index)):
+            yield replace(one, every=every)
 
 
 def needed(program: Program, op: bl.Operation) -> tuple[str, ...]:

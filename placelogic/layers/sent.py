@@ -103,7 +103,9 @@ def _block(program: Program, plan: Plan, block: Block, rings: set[str]) -> Itera
                 moves += _moves(plan, block, op.input, axis, forward, "again")
             for one in moves:
                 yield replace(one, of=(index, one.of))
-    if program.stages is not None and block.repeat is not None:
+    repeated = [other.name for other in program.layers.blocks if other.repeat is not None] if program.layers else []
+    if program.stages is not None and repeated[:1] == [block.name]:
+        # One stream goes through all layers, whatever block they are of.
         yield from _stages(program, plan, block)
 
 

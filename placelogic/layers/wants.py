@@ -50,7 +50,7 @@ def wants(program: Program, block: Block, axis: str, result: str | None) -> dict
                 want(op.input, out or (SHARE if pieces else stated_dim(program, block, op, axis)))
             case bl.Elementwise():
                 want(op.input, out if op.linear or out != SHARE else None)
-            case bl.Add() | bl.Multiply():
+            case bl.Add() | bl.Multiply() | bl.Concat():
                 for tensor in op.inputs:
                     want(tensor, out)
             case bl.Dispatch():

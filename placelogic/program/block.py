@@ -112,6 +112,17 @@ class Multiply:
 
 
 @dataclass(frozen=True, slots=True)
+class Concat:
+    """The last dimensions of several tensors, one after the other, as the dimension `into`. The first has all
+    other dimensions of the output; what another one lacks of them, it is the same along."""
+
+    output: str
+    inputs: tuple[str, ...]
+    into: str
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
 class Attention:
     """Softmax attention of `query` over `key` and `value`: mixes along `sequence`, independent along batch and
     heads. The last dimensions of all three are sequence, heads and the size of a head, in this order. Query
@@ -202,6 +213,7 @@ Operation = (
     | Elementwise
     | Add
     | Multiply
+    | Concat
     | Attention
     | Router
     | Dispatch
@@ -214,11 +226,13 @@ Operation = (
 @dataclass(frozen=True, slots=True)
 class Region:
     """Operations `first` to `last` (indices, inclusive) run again in the backward pass: only what enters
-    them is saved."""
+    them is saved. `every`: of a whole block, that many layers run again together, and only what enters the first
+    of them is saved."""
 
     first: int
     last: int
     origin: Origin
+    every: Expr | None = None
 
 
 @dataclass(frozen=True, slots=True)

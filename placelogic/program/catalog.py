@@ -37,7 +37,8 @@ OPTIMIZERS: dict[str, Needs] = {
 STATES = ("params", "optimizer", "gradients", "activations")
 """The four training states, in the order of the paper's tuple."""
 
-KINDS = ("matrix", "vector", "embedding", "expert", "router")
+KINDS = ("matrix", "vector", "embedding", "expert", "router", "latent")
+"""`latent`: a matrix to few dimensions, which tensor parallelism leaves whole (multi-head latent attention)."""
 
 SPLITS = ("batch", "sequence", "tokens")
 """What the work can be split along. `tokens` is any share of the loss tokens."""

@@ -144,7 +144,9 @@ def blame(
             rows,
         )
     if len(set(every)) == 1 and every[0] is not None:
-        return _constant(sizes, terms, env, every[0], what, rows, weights)
+        flows = program.layering.flows if program.layering is not None else ()
+        partly = any(flow.weights == weights.name for flow in flows)
+        return _constant(sizes, terms, env, every[0], what, rows, weights, partly)
     return Blame(
         "GI04",
         table.axes,
@@ -218,7 +220,9 @@ def _constant(
     what: str,
     rows: tuple[DeviceRow, ...],
     weights: Weights,
+    partly: bool,
 ) -> Blame:
+    """`partly`: other parts of the gradient come another way, and are told for themselves."""
     counted = tuple(dict.fromkeys(a for t in terms if live(t, sizes, env) for a in t.counted))
     counted = tuple(axis for axis in counted if members(weights, sizes, axis).at(env) > 1)
     if counted:
@@ -227,7 +231,7 @@ def _constant(
         return Blame(
             "GI02",
             counted,
-            f"{what} counts every contribution {times}",
+            f"{what} counts {'a part of its contributions' if partly else 'every contribution'} {times}",
             f"along {axes} each device already holds the whole gradient, and they are summed",
             f"leave {axes} out, or average instead of summing",
             "scale",

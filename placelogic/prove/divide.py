@@ -8,7 +8,7 @@ from math import gcd
 
 from placelogic.program.expr import Binary, Compare, Expr, Name, names, number
 from placelogic.program.plan import Dealt
-from placelogic.program.program import Program
+from placelogic.program.program import Axes, Program
 from placelogic.prove.formula import FALSE, TRUE, Formula, both, negate
 from placelogic.prove.obligations import Obligation
 from placelogic.prove.ratio import ONE_POLY, Ratio, const
@@ -64,8 +64,9 @@ def settle(obligations: Iterable[Obligation], solver: Solver) -> tuple[Obligatio
     return tuple(found)
 
 
-def division_assumptions(program: Program, sizes: Sizes) -> Iterator[str]:
-    """What a verdict takes for granted: an open product of axes divides the dimensions of known size that it cuts."""
+def division_assumptions(program: Program, sizes: Sizes, denied: frozenset[Axes] = frozenset()) -> Iterator[str]:
+    """What a verdict takes for granted: an open product of axes divides the dimensions of known size that it cuts.
+    `denied`: axes of which it was found that they cannot."""
     limits: dict[tuple[str, ...], dict[str, int]] = {}
     assumed = {(a.condition.op, a.condition.left, a.condition.right) for a in program.assumptions}
     for one in _dealt(program):
@@ -75,6 +76,8 @@ def division_assumptions(program: Program, sizes: Sizes) -> Iterator[str]:
         if size.constant is not None and parts.constant is None and size.constant.denominator == 1 and not known:
             limits.setdefault(one.axes, {})[one.dim] = _room(size, one)
     for axes, dims in limits.items():
+        if axes in denied:
+            continue
         yield f"{program.mesh.label(axes)} divides {_either([f'{dim} ({count})' for dim, count in dims.items()], 'and')}"
 
 

@@ -149,6 +149,9 @@ def _decide(
                 case GaveUp(reason=reason):
                     undecided += 1
                     findings.append(_unknown(one, reason))
+    denied = frozenset(told_here.axes for told_here in findings if told_here.code == "FW07")
+    gone = {*division_assumptions(program, sizes)} - {*division_assumptions(program, sizes, denied)}
+    printed = tuple(text for text in printed if text not in gone)
     stated = sum(one.stated for one in obligations)
     counts = Obligations(len(obligations) - refuted - undecided, refuted, undecided, stated)
     verdict = "refuted" if refuted else "undecided" if undecided else "proved"

@@ -599,6 +599,15 @@ class MultiplyOp:
 
 
 @dataclass(frozen=True, slots=True)
+class ConcatOp:
+    """`concat a, b to head`: the last dimensions one after the other, in a dimension `into`."""
+
+    inputs: tuple[str, ...]
+    into: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class AttentionOp:
     """`words`: causal, fused, dropout, positions, those that were written, in that order."""
 
@@ -659,6 +668,7 @@ Operator = (
     | FunctionOp
     | AddTensorsOp
     | MultiplyOp
+    | ConcatOp
     | AttentionOp
     | RouterOp
     | DispatchOp
@@ -708,11 +718,13 @@ class BlockStmt:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointStmt:
-    """`checkpoint decoder`, or `checkpoint first to last of decoder` (`last` None: one operation only)."""
+    """`checkpoint decoder`, `checkpoint decoder every 2`, or `checkpoint first to last of decoder` (`last` None:
+    one operation only). `every`: how many layers run again together."""
 
     block: str
     first: str | None
     last: str | None
+    every: Expr | None
     span: Span
 
 

@@ -43,6 +43,9 @@ class BlockBuilder(BuilderBase):
     def build_multiply(self, span: Span, left: Token, right: Token) -> ast.MultiplyOp:
         return ast.MultiplyOp((str(left), str(right)), span)
 
+    def build_concat(self, span: Span, tensors: tuple[str, ...], into: Token) -> ast.ConcatOp:
+        return ast.ConcatOp(tensors, str(into), span)
+
     def build_attention(self, span: Span, query: Token, key: Token, value: Token, *words: str) -> ast.AttentionOp:
         self._once(((word, word, span) for word in words), "line")
         return ast.AttentionOp(str(query), str(key), str(value), tuple(words), span)
@@ -78,11 +81,11 @@ class BlockBuilder(BuilderBase):
 
     # --- about blocks ---
 
-    def build_checkpoint_block(self, span: Span, block: Token) -> ast.CheckpointStmt:
-        return ast.CheckpointStmt(str(block), None, None, span)
+    def build_checkpoint_block(self, span: Span, block: Token, every: Expr | None) -> ast.CheckpointStmt:
+        return ast.CheckpointStmt(str(block), None, None, every, span)
 
     def build_checkpoint_part(self, span: Span, first: Token, last: Token | None, block: Token) -> ast.CheckpointStmt:
-        return ast.CheckpointStmt(str(block), str(first), plain(last), span)
+        return ast.CheckpointStmt(str(block), str(first), plain(last), None, span)
 
     def build_override(
         self, span: Span, direction, tensor: Token, block: Token | None, axes: tuple, by, scale: Expr | None

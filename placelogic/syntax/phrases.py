@@ -73,7 +73,7 @@ OPERATIONS = {
     "relu": "u = relu g", "sigmoid": "u = sigmoid g", "tanh": "u = tanh g", "softplus": "u = softplus g",
     "nonlinear": "u = nonlinear g", "dropout": "d = dropout p",
     "scale": "u = scale g by 2", "add": "y = add x, d", "multiply": "w = multiply s, u",
-    "attention": "c = attention q, k, v causal fused", "router": "r = router m with router from hidden to expert top 2",
+    "concat": "k = concat n, r to head", "attention": "c = attention q, k, v causal fused", "router": "r = router m with router from hidden to expert top 2",
     "dispatch": "t = dispatch m by r", "combine": "o = combine z by r",
     "cross_entropy": "loss = cross_entropy logits over vocab", "reduce": "r = reduce p over tp by sum",
     "gather": "f = gather n over tp on sequence", "slice": "s = slice n over tp on sequence",

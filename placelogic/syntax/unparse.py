@@ -173,9 +173,9 @@ def _line(stmt: ast.Statement) -> str:
             return "use " + " * ".join(map(call_text, calls))
         case ast.DimsStmt(sizes):
             return "dims " + ", ".join(_with_value(dim.name, dim.size) for dim in sizes)
-        case ast.CheckpointStmt(block, first, last):
+        case ast.CheckpointStmt(block, first, last, every):
             part = "" if first is None else f"{first}{f' to {last}' if last else ''} of "
-            return f"checkpoint {part}{block}"
+            return f"checkpoint {part}{block}" + ("" if every is None else f" every {show(every)}")
         case ast.OverrideStmt(direction, tensor, block, axes, by, scale):
             of = f" of {block}" if block else ""
             scaled = "" if scale is None else f" scale {show(scale)}"

@@ -50,6 +50,8 @@ def operator_text(op: ast.Operator) -> str:
             return f"add {_list(inputs)}"
         case ast.MultiplyOp(inputs):
             return f"multiply {_list(inputs)}"
+        case ast.ConcatOp(inputs, into):
+            return f"concat {_list(inputs)} to {into}"
         case ast.AttentionOp(query, key, value, words):
             return " ".join([f"attention {query}, {key}, {value}", *words])
         case ast.RouterOp(x, weights, contracted, experts, top):

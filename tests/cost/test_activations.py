@@ -125,6 +125,31 @@ def test_the_ends_of_the_model() -> None:
     assert activations(cost, "last", "start") == activations(cost, "first", "finish") == 0
 
 
+def test_several_layers_run_again_together() -> None:
+    """Of k layers one input is kept, and all of their activations exist at once: l/k Ainput and k Aintermediate, as in
+    Narayanan et al., arXiv 2104.04473, section 3.5. The input of the first is kept already."""
+    cost = of(f"mesh t\nlet k\n{GPT}use tensor_parallel(t)\ncheckpoint layer every k")
+    assert simplify(activations(cost, "all") - sympy.sympify("2*s*b*h*L/k")) == 0
+    (again,) = cost.transients
+    layer = sympy.sympify("s*b*h*(10 + 24/t + 5*a*s/(h*t))", {"s": Symbol("s")})
+    together = sympy.Min(Symbol("L"), Symbol("k"))
+    assert simplify(again.bytes - together * layer + 2 * sympy.sympify("s*b*h")) == 0
+    one = of(f"mesh t\n{GPT}use tensor_parallel(t)\ncheckpoint layer every 1")
+    plain = of(f"mesh t\n{GPT}use tensor_parallel(t)\ncheckpoint layer")
+    assert simplify(one.memory.peak - plain.memory.peak) == 0
+    assert simplify(one.traffic.sent - plain.traffic.sent) == 0
+
+
+def test_layers_that_are_left_over_keep_an_input_too() -> None:
+    """Ten layers by four: three inputs, where two and a half are counted evenly."""
+    text = GPT.replace("let h, a, L,", "let h, a, L = 10,")
+    cost = of(f"mesh t\n{text}use tensor_parallel(t)\ncheckpoint layer every 4")
+    held = [h for h in cost.held if h.group == "layer" and h.state == "activations"]
+    one = sympy.sympify("s*b*h", {"s": Symbol("s")})
+    assert simplify(cost.at(sum(h.even for h in held)) - one * sympy.Rational(5, 2)) == 0
+    assert simplify(cost.at(sum(h.padded for h in held)) - one * 3) == 0
+
+
 def test_recomputation_is_a_transient_of_one_layer() -> None:
     cost = of(f"mesh t\n{GPT}use tensor_parallel(t)\ncheckpoint layer")
     assert simplify(activations(cost, "all") - sympy.sympify("2*s*b*h*L")) == 0
@@ -185,13 +210,15 @@ def test_experts_keep_and_send_what_their_device_routes() -> None:
     assert simplify(volume(cost, "e") - sympy.sympify("L*4*(e - 1)/e*2*k*b*s*h")) == 0
 
 
-def test_what_costs_do_not_know() -> None:
+def test_several_repeated_blocks_on_stages() -> None:
     head = "mesh e, p\nmicrobatches M\nmodel deepseek_moe { moe_layers 27, hidden 2048, heads 16, ffn 10944, "
     head += "expert_ffn 1408, experts 64, top 6, vocab 102400, experts_over e }\nuse expert_parallel(e)"
     cost = of(head + " * pipeline(p)")
-    assert any("`dense` and `layer` are both repeated" in note for note in cost.notes)
-    assert not [h for h in cost.held if h.state == "activations"]
-    assert [h for h in of(head).held if h.state == "activations"]
+    assert any("consecutive layers of `dense` and `layer`" in note for note in cost.notes)
+    assert {h.group for h in cost.held if h.state == "activations"} == {"dense", "layer", "finish"}
+
+
+def test_what_costs_do_not_know() -> None:
     with pytest.raises(SpecError) as refused:
         of(f"mesh t\n{GPT}precision mlp {{ params bf16, compute bf16 }}")
     assert refused.value.problems[0].code == "PL362"

@@ -45,6 +45,21 @@ WORDS = (
 )
 ROUTED = "s = router x with r from hidden to expert top 2\nt = dispatch x by s\n"
 
+Q, R, S = (f"{name} = linear x with w from hidden to {dims}\n" for name, dims in
+           (("q", "heads, nope"), ("r", "heads, rope"), ("s", "rope")))  # fmt: skip
+T = "t = linear x with w from hidden to free\n"
+JOINS = tuple(
+    f"dims {into} = {size}\nblock b {{\ninput x(batch, sequence, hidden)\n{made}k = concat {names} to {into}\n"
+    f"{more}\n}}"
+    for made, names, into, size in (
+        (Q + S, "q, s", "whole", "nope + rope"), (Q + R, "q, r", "whole", "nope + rope"),
+        (Q + R, "r, q", "whole", "nope + rope"), (Q + R, "q, r", "other", "nope + rope"),
+        (Q + S + T, "q, s, t", "third", "nope + rope + free"), (Q + R + T, "q, r, t", "third", "nope + rope + free"),
+    )
+    for more in (f"y = linear k with w from heads, {into} to hidden",
+                 f"l = concat {names} to {into}\nm = add k, l\ny = linear m with w from heads, {into} to hidden")
+)  # fmt: skip
+
 LAYER_TEXTS: list[tuple[tuple[str, ...], str, str]] = [
     (tuple(f"y = {function} x" for function in FUNCTIONS), ONE, FRAME),
     (("y = gelu x", "y = scale x by 2", "y = scale x by 3", "y = bias x with v over hidden",
@@ -83,6 +98,9 @@ LAYER_TEXTS: list[tuple[tuple[str, ...], str, str]] = [
      HEAD.replace("weights w { }", "weights w { size 4 }").split("weights v")[0] + "dims batch, sequence, hidden\n", "block b {\n@\n}"),
     (("", "checkpoint b", "checkpoint y of b", "checkpoint x1 to y of b"), ONE,
      FRAME.replace("@", "x1 = gelu x\ny = gelu x1") + "@"),
+    (("", "checkpoint b", "checkpoint b every 2", "checkpoint b every 3", "checkpoint b every h"), ONE,
+     FRAME.replace("@", "y = gelu x").replace("block b", "block b repeat L") + "@"),
+    (JOINS, ONE + "dims nope, rope, free\n", f"@\n{USES}"),
     (("", "forward x of b over tp by none", "backward x of b over tp by none", "backward x of b over tp by sum",
       "backward x of b over tp by sum scale 1/tp",
       "backward y over tp by mean", "backward y over tp by zero", "backward y over tp, cp by zero",

@@ -21,7 +21,7 @@ weights v { size 8, kind vector }
 weights e { size 8, kind embedding }
 weights x { size 8, kind expert }
 weights r { size 8, kind router }
-dims batch, sequence, hidden = h, heads, head, ffn, vocab, expert
+dims batch, sequence, hidden = h, heads, head, ffn, vocab, expert, both
 """
 SIZELESS = HEAD.replace("size 8, ", "").replace("size 8", "")
 """The operations that use the weights say how many elements they have."""
@@ -36,6 +36,12 @@ def block(*lines: str, head: str = SIZELESS, name: str = "b", repeat: str = "") 
         head = "\n".join(bare_ if sized[8:9] in used else sized for sized, bare_ in lines_)
     return f"{head}block {name}{repeat} {{\n  input i(batch, sequence, hidden)\n{body}}}\n"
 
+
+JOINED = (
+    "q = linear i with a from hidden to heads, head",
+    "s = linear i with a from hidden to ffn",
+    "t = linear i with a from hidden to vocab",
+)
 
 ATTENTION = (
     "q = linear i with a from hidden to heads, head",
@@ -71,7 +77,17 @@ PROBLEMS = [
     ("PL370", block("c = attention i, i, i"), "the last dimensions of what attention reads"),
     ("PL370", block("q = linear i with a from hidden to heads, head", "k = linear i with a from hidden to head, heads",
                     "c = attention q, k, k"), "these do not fit for attention"),
+    ("PL370", block("y = concat i to ffn"), "one tensor is nothing to put together"),
+    ("PL370", block(*JOINED, "k = concat q, q to both"), "each last dimension is to be another one than the rest"),
+    ("PL370", block(*JOINED, "k = concat s, q to both"), "`q` has other dimensions before its last one than `s`"),
+    ("PL370", block(*JOINED, "k = concat q, s to both"), "`both` has both places, and head, ffn together head + ffn"),
+    ("PL224", block(*JOINED, "k = concat q, s to nowhere"), "there is no dimension `nowhere`"),
+    ("PL370", block(*JOINED, "k = concat q, s to both", "l = concat q, s, t to both").replace("dims", "dims both = head + ffn,"),
+     "`both` is put together of head, ffn before, and of head, ffn, vocab here"),
     ("PL370", block("y = gather i over tp on ffn"), "`i` has no dimension `ffn`"),
+    ("PL377", block("y = gelu i", repeat=" repeat 2") + "checkpoint b every 3\n", "has 2 layers, which are not run again by 3"),
+    ("PL377", block("y = gelu i") + "checkpoint b every 2\n", "block `b` has 1 layers"),
+    ("PL377", block("y = gelu i", repeat=" repeat L") + "checkpoint b every 2\ncheckpoint y of b\n", "share operations"),
     ("PL371", block("y = dispatch i by i"), "`i` is made by no router"),
     ("PL371", block("s = router i with r from hidden to expert top 2", "y = combine i by s"), "does not lie with experts"),
     ("PL371", block("y = grouped linear i with x from hidden to ffn"), "`i` does not lie with experts"),
@@ -183,6 +199,7 @@ def test_a_dimension_without_a_size_is_an_open_size_of_its_name() -> None:
         "ffn",
         "vocab",
         "expert",
+        "both",
     ]
     # A later line may give it a size, also one of a model.
     assert (
@@ -229,6 +246,13 @@ def test_checkpoints_are_regions() -> None:
     assert [(region.first, region.last) for region in found.regions] == [(1, 2), (3, 4), (0, 0)]
     (found,) = layers(block("y = gelu i", "z = gelu y") + "checkpoint b").blocks
     assert [(region.first, region.last) for region in found.regions] == [(0, 1)]
+
+
+def test_layers_that_run_again_together() -> None:
+    layers = program(block("y = gelu i", repeat=" repeat L") + "checkpoint b every 4\n").layers
+    assert layers is not None
+    (region,) = layers.blocks[0].regions
+    assert (region.first, region.last, region.every) == (0, 0, number(4))
 
 
 def test_overrides_name_a_tensor_of_a_block_or_weights() -> None:

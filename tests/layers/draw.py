@@ -12,6 +12,11 @@ HIDDEN = ("batch", "sequence", "hidden")
 FFN = ("batch", "sequence", "ffn")
 HEADS = ("batch", "sequence", "heads", "head")
 KV = ("batch", "sequence", "kv_heads", "head")
+LOW = ("batch", "sequence", "heads", "low")
+HIGH = ("batch", "sequence", "heads", "high")
+SHARED = ("batch", "sequence", "high")
+BOTH = ("batch", "sequence", "heads", "both")
+PARTS = "dims low, high, both = low + high"
 EXPERT = ("expert", *HIDDEN)
 EXPERT_FFN = ("expert", *FFN)
 
@@ -97,7 +102,7 @@ def _weights(draft: Draft, kind: str, sides: tuple[str, ...] = ()) -> str:
         draft.places.append(f"place {name} over ep {{ params sharded, optimizer sharded, gradients sharded }}")
     draft.groups.append(f"weights {name} {{ kind {kind}{more} }}")
     for axis in draft.axes:
-        if axis not in ("tp", "tq") or kind in ("vector", "router"):
+        if axis not in ("tp", "tq") or kind in ("vector", "router", "latent"):
             continue
         if random.random() < 0.7:
             on = f" on {random.choice(sides)}" if sides and random.random() < 0.5 else ""
@@ -243,6 +248,34 @@ def _attention(layer: Layer) -> None:
     layer.add(f"linear {c} with {_weights(draft, 'matrix', sides)} from heads, head to hidden", HIDDEN, c)
 
 
+def _parts(layer: Layer) -> None:
+    """Latents, heads of two parts, of which one may be the same for all heads, and attention or a matrix after it."""
+    x = layer.pick(HIDDEN)
+    if x is None:
+        return
+    random, draft = layer.draft.random, layer.draft
+    if PARTS not in draft.head:
+        draft.head.append(PARTS)
+    a = layer.add(f"linear {x} with {_weights(draft, 'matrix', ('hidden', 'heads', 'low'))} from hidden to heads, low", LOW, x)
+    if random.random() < 0.4:
+        sides, to, dims = ("hidden", "heads", "high"), "heads, high", HIGH
+    else:
+        sides, to, dims = ("hidden", "high"), "high", SHARED
+    kind = "matrix" if random.random() < 0.6 else "latent"
+    b = layer.add(f"linear {x} with {_weights(draft, kind, sides)} from hidden to {to}", dims, x)
+    if random.random() < 0.3:
+        b = layer.add(random.choice([f"gelu {b}", f"scale {b} by 3", f"norm {b} over high"]), dims, b)
+    if random.random() < 0.15:
+        axis = random.choice([axis for axis in draft.axes if axis in ("tp", "tq")])
+        b = layer.add(f"reduce {b} over {axis} by sum", dims, b)
+    k = layer.add(f"concat {a}, {b} to both", BOTH, a, b)
+    if random.random() < 0.5:
+        v = layer.add(f"linear {x} with {_weights(draft, 'matrix', ('hidden', 'heads'))} from hidden to heads, head", HEADS, x)
+        layer.add(f"attention {k}, {k}, {v}{random.choice(['', ' causal'])} fused", HEADS, k, v)
+    else:
+        layer.add(f"linear {k} with {_weights(draft, 'matrix', ('hidden', 'heads', 'both'))} from heads, both to hidden", HIDDEN, k)
+
+
 def _experts(layer: Layer) -> None:
     x = layer.pick(HIDDEN)
     if x is None:
@@ -273,7 +306,7 @@ def _collective(layer: Layer) -> None:
     layer.add(f"{word} {x} over {axis} {how}", dims, x)
 
 
-STEPS = [_norm, _norm, _wide, _narrow, _narrow, _pointwise, _two, _two, _bias, _attention, _experts, _collective]
+STEPS = [_norm, _norm, _wide, _narrow, _narrow, _pointwise, _two, _two, _bias, _attention, _experts, _collective, _parts]
 
 
 def _finish(layer: Layer) -> None:
@@ -288,8 +321,8 @@ def _finish(layer: Layer) -> None:
                 layer.add(
                     f"linear {odd} with {_weights(draft, 'matrix', ('hidden', 'ffn'))} from ffn to hidden", HIDDEN, odd
                 )
-            elif dims in (HEADS, KV):
-                inner = f"{dims[2]}, head"
+            elif dims in (HEADS, KV, LOW, HIGH, SHARED, BOTH):
+                inner = ", ".join(dims[2:])
                 name = _weights(draft, "matrix", ("hidden", dims[2]))
                 layer.add(f"linear {odd} with {name} from {inner} to hidden", HIDDEN, odd)
             else:

@@ -115,3 +115,10 @@ def test_the_simulation_deals_out_by_itself() -> None:
         program = derive(spec.program, spec.stated)
         found = {one.dim for one in uneven(program, {"tp": tp}, {"batch": 1, "sequence": 1})}
         assert found == broken(f"mesh tp = {tp}\nuse tensor_parallel(tp)")
+
+
+def test_what_is_refuted_is_not_assumed() -> None:
+    """Where the assumptions leave no size that divides, the report does not say that it assumes one."""
+    report = check("mesh cp, tp\nassume tp >= 16\nuse tensor_parallel(tp) * context_parallel(cp)\ndims sequence = 64\n")
+    assert report.verdict == "refuted"
+    assert [text for text in report.assumptions if "divides" in text] == ["cp divides sequence (32)"]

@@ -309,3 +309,37 @@ def test_a_norm_of_heads_beside_norms_on_pieces_of_the_sequence() -> None:
     assert [(one.code, one.weights) for one in found(forgotten)] == [("GI01", "q_norm"), ("SC01", "q_norm")]
     stated = HEAD_NORM + "place q_norm over tp { activations sharded on sequence }\n"
     assert [one.code for one in found(stated)] == ["PL383"]
+
+
+def test_only_a_part_of_the_gradient_is_counted_again() -> None:
+    """One reader of `b` leaves shares, which the sum adds up rightly; what comes through the other is whole."""
+    text = """
+mesh tp
+weights v { kind vector }
+weights w { kind matrix }
+use tensor_parallel(tp)
+dims batch, sequence, hidden, ffn
+block layer {
+  input x(batch, sequence, hidden)
+  b = bias x with v over hidden
+  u = linear b with w from hidden to ffn
+  a = gelu u
+  d = linear a with w from ffn to hidden
+  e = gelu b
+  z = add d, e
+}
+backward b over tp by none
+sync v over tp by sum
+"""
+    (first, *_) = found(text)
+    assert (first.code, first.message) == ("GI02", "the gradient of `v` counts a part of its contributions tp times")
+    plain = text.replace("backward b over tp by none\n", "")
+    assert found(plain)[0].message == "the gradient of `v` counts every contribution tp times"
+
+
+def test_one_micro_batch_costs_nothing_more() -> None:
+    """NT04 is about reductions in every micro-batch; of one there is nothing to tell."""
+    for count, told_ in (("", True), (" = 2", True), (" = 1", False)):
+        text = f"mesh dp\nlet h, M{count}\nmicrobatches M\nweights attn {{ size 4*h*h }}\nuse zero2(dp)\n"
+        codes = [finding.code for finding in check_text(text, "told.place").specs[0].findings]
+        assert ("NT04" in codes) == told_

@@ -184,6 +184,7 @@ block layer repeat L/2 {
     c = attention qb, k, k causal fused dropout positions
     cs = scale c by 1/2
   }
+  both = concat cs, k, qb to head
   p = linear cs with attn from heads, head to hidden
   pb = bias p with out over hidden scaled by 1/tp
   r = reduce pb over tp, cp by mean
@@ -228,6 +229,7 @@ forward x of layer over tp by gather
 checkpoint layer
 checkpoint p of layer
 checkpoint p to y of layer
+checkpoint layer every 2*L
 attention over cp, tp by ring
 attention over cp*tp by all_to_all
 attention over none by gather

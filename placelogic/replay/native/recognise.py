@@ -185,7 +185,7 @@ def _unsplit(program: Program, axis: str, ways: Mapping[str, tuple[str, str, str
         raise NoComponent(f"nothing happens along {axis}")
     for weights in program.weights:
         cut = ways[weights.name]
-        if weights.kind in ("vector", "router"):
+        if weights.kind in ("vector", "router", "latent"):
             fine = cut == ("R", "R", "R")
             acts = weights.activations.cut(axis)
             fine = fine and (acts is None or acts.dim == "sequence")

@@ -29,6 +29,7 @@ def sizes_of(program: Program, layers: Layers, plan: Plan, mesh: Mapping[str, in
     for dim, size in found.items():
         found[dim] = max(size * each if size > 1 else size, LEAST)
     _rows(layers, found)
+    _joined(layers, found, {dim: _product(mesh, axes) for dim, axes in cuts.items()})
     for block in layers.blocks:
         for op in block.operations:
             if isinstance(op, bl.Attention) and op.heads != op.kv_heads:
@@ -47,6 +48,17 @@ def _rows(layers: Layers, found: dict[str, int]) -> None:
     for op in first.operations:
         if isinstance(op, bl.Embedding):
             found[op.vocabulary] *= -(-tokens // found[op.vocabulary])
+
+
+def _joined(layers: Layers, found: dict[str, int], cuts: Mapping[str, int]) -> None:
+    """A dimension that is put together has the places of its parts, and comes out even where it is cut."""
+    for block in layers.blocks:
+        for op in block.operations:
+            if isinstance(op, bl.Concat):
+                parts = [block.tensors[tensor][-1] for tensor in op.inputs]
+                if sum(found[dim] for dim in parts) % cuts.get(op.into, 1):
+                    found.update({dim: lcm(found[dim], cuts[op.into]) for dim in parts})
+                found[op.into] = sum(found[dim] for dim in parts)
 
 
 def cut_by(program: Program, layers: Layers, plan: Plan) -> dict[str, list[str]]:

@@ -22,14 +22,14 @@ class Attention:
         self._counted = local.position
         self.ratio = local.sizes[op.heads] // local.sizes[op.kv_heads]
         self.query, self.key, self.value = query, key, value
-        if key.labels != value.labels:
+        if key.labels[:-1] != value.labels[:-1]:
             raise GroupStop("keys and values lie differently")
         self._positions = key.along(op.sequence)
         if self._positions != tuple(range(local.sizes[op.sequence])):
             raise GroupStop("attention sees a part of the keys only")
         self._keys, self._values = key.lookup(), value.lookup()
         self._heads = set(key.along(op.kv_heads))
-        self._width = key.labels[-1]
+        self._width, self._made = key.labels[-1], value.labels[-1]
         self._batch = len(query.dims) - 3
 
     def _row(self, place: Element) -> tuple[Element, int, int, tuple[int, ...]]:
@@ -54,10 +54,10 @@ class Attention:
         made: dict[Element, int] = {}
         for place in self._queries:
             batch, kv, digest, seen = self._row(place)
-            for d in self._width:
+            for d in self._made:
                 made[(*place, d)] = sum(mix(digest, t) * self._values[(*batch, t, kv, d)] for t in seen)
-        labels = (*self.query.labels[:-1], self._width)
-        return filled(self.query.dims, labels, lambda place: made[place])
+        labels = (*self.query.labels[:-1], self._made)
+        return filled((*self.query.dims[:-1], self.value.dims[-1]), labels, lambda place: made[place])
 
     def backward(self, arrived: Array) -> tuple[Array, Array, Array]:
         came = arrived.lookup()
@@ -69,7 +69,7 @@ class Attention:
             for t in seen:
                 weight = mix(digest, t)
                 felt = 0
-                for d in self._width:
+                for d in self._made:
                     values[(*batch, t, kv, d)] += weight * came[(*place, d)]
                     felt += came[(*place, d)] * self._values[(*batch, t, kv, d)]
                 for d in self.query.labels[-1]:

@@ -8,6 +8,7 @@ from placelogic.simulate.layers import functions as fn
 from placelogic.simulate.layers import mixing
 from placelogic.simulate.layers.arrays import Array, filled
 from placelogic.simulate.layers.functions import Element, Gradients, Local
+from placelogic.simulate.layers.parts import put_together, taken_apart
 
 
 def one_forward(block: Block, local: Local, op: bl.Operation, ins: list[Array], scores: Array | None) -> Array:
@@ -27,6 +28,8 @@ def one_forward(block: Block, local: Local, op: bl.Operation, ins: list[Array], 
             return fn.summed(ins)
         case bl.Multiply():
             return fn.multiplied(*ins)
+        case bl.Concat():
+            return put_together(local, op, ins)
         case bl.Attention():
             return mixing.Attention(local, *ins).forward()
         case bl.Router():
@@ -62,6 +65,8 @@ def one_back(
             return [here for _ in ins], {}
         case bl.Multiply():
             return [fn.multiplied(here, ins[1]), fn.multiplied(here, ins[0])], {}
+        case bl.Concat():
+            return taken_apart(local, ins, here), {}
         case bl.Attention():
             return list(mixing.Attention(local, *ins).backward(here)), {}
         case bl.Router():
@@ -80,7 +85,7 @@ def one_back(
 
 def inputs(op: bl.Operation) -> tuple[str, ...]:
     match op:
-        case bl.Add() | bl.Multiply():
+        case bl.Add() | bl.Multiply() | bl.Concat():
             return tuple(op.inputs)
         case bl.Attention():
             return op.query, op.key, op.value
