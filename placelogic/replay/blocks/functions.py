@@ -77,6 +77,8 @@ def function(here: Here, ins: Sequence[Lay], scores: torch.Tensor | None, score_
             return lambda *several: torch.stack(several).sum(0)
         case bl.Multiply():
             return lambda a, b: a * b
+        case bl.Concat():
+            return _concat(ins)
         case bl.Attention():
             return _attention(here, op, *ins)
         case bl.Dispatch():
@@ -169,6 +171,23 @@ def _elementwise(here: Here, op: bl.Elementwise, x: Lay) -> Function:
     if op.linear:
         return lambda a: a * here.factor
     return _FUNCTIONS.get(op.function, lambda a: a + torch.sin(2 * a) / 2)
+
+
+def _concat(ins: Sequence[Lay]) -> Function:
+    """Along what a part lacks of the dimensions of the first it is the same."""
+    outer = ins[0].dims[:-1]
+    shape = ins[0].shape[:-1]
+
+    def run(*parts: torch.Tensor) -> torch.Tensor:
+        wide = []
+        for part, lay in zip(parts, ins):
+            order = sorted(lay.dims[:-1], key=outer.index)
+            part = part.permute([*(lay.dims.index(dim) for dim in order), part.dim() - 1])
+            part = part.reshape(*[n if dim in order else 1 for dim, n in zip(outer, shape)], part.shape[-1])
+            wide.append(part.expand(*shape, part.shape[-1]))
+        return torch.cat(wide, -1)
+
+    return run
 
 
 def _attention(here: Here, op: bl.Attention, query: Lay, key: Lay, value: Lay) -> Function:

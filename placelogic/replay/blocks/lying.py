@@ -39,6 +39,8 @@ def made(
             if any(other.shape != x.shape for other in ins):
                 raise GroupStop("two tensors that meet have pieces of different sizes")
             return x
+        case bl.Concat():
+            return _together(op, ins, sizes)
         case bl.Attention():
             return _attended(op, *ins, sizes)
         case bl.Dispatch():
@@ -65,8 +67,19 @@ def _multiplied(x: Lay, contracted: Sequence[str], produced: Sequence[str], inne
     return Lay(dims, (*x.labels[:start], *map(places, produced), *x.labels[end:]))
 
 
+def _together(op: bl.Concat, ins: Sequence[Lay], sizes: Mapping[str, int]) -> Lay:
+    first = ins[0]
+    for one in ins:
+        if len(one.labels[-1]) != sizes[one.dims[-1]]:
+            raise GroupStop("a part of what is put together is missing")
+        if any(len(one.along(dim)) != len(first.along(dim)) for dim in one.dims[:-1]):
+            raise GroupStop("two tensors that are put together have pieces of different sizes")
+    whole = tuple(range(sum(len(one.labels[-1]) for one in ins)))
+    return Lay((*first.dims[:-1], op.into), (*first.labels[:-1], whole))
+
+
 def _attended(op: bl.Attention, query: Lay, key: Lay, value: Lay, sizes: Mapping[str, int]) -> Lay:
-    if key.shape != value.shape:
+    if key.shape[:-1] != value.shape[:-1]:
         raise GroupStop("keys and values have pieces of different sizes")
     ratio = sizes[op.heads] // sizes[op.kv_heads]
     missing = {head // ratio for head in query.along(op.heads)} - set(key.along(op.kv_heads))
@@ -76,7 +89,7 @@ def _attended(op: bl.Attention, query: Lay, key: Lay, value: Lay, sizes: Mapping
         raise GroupStop("attention needs keys of another head or sample")
     if query.shape[-1] != key.shape[-1]:
         raise GroupStop("queries and keys have pieces of heads of different sizes")
-    return Lay(query.dims, (*query.labels[:-1], key.labels[-1]))
+    return Lay((*query.dims[:-1], value.dims[-1]), (*query.labels[:-1], value.labels[-1]))
 
 
 def _scored(scores: Lay, experts: str, here: Labels, tokens: Lay) -> None:
