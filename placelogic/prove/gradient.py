@@ -98,10 +98,15 @@ def _materialized(program: Program, weights: Weights, sizes: Sizes) -> Iterator[
     if origin is None:
         return
     uses = weights.uses
+    twice = uses is not None and uses.first and uses.last
+    if program.layers is not None:
+        from placelogic.layers.operations import tied  # so that specs without blocks start faster
+
+        twice = twice or weights.name in tied(program.layers.blocks)
     reasons: list[tuple[Formula, str]] = [
         (at_least(sizes.microbatches, 2), "there are several micro-batches"),
         (TRUE if program.clip is not None else FALSE, "the global norm is needed first"),
-        (TRUE if uses is not None and uses.first and uses.last else FALSE, "the weights are used twice"),
+        (TRUE if twice else FALSE, "the weights are used twice in a backward pass"),
     ]
     for violation, why in reasons:
         yield Obligation(

@@ -112,12 +112,12 @@ def _refuted(program: Program, report: SpecReport) -> Iterator[Case | Left]:
             yield Left(report.name, "refuted", f"{finding.code}: it cannot be carried out: {BROKEN}")
             continue
         try:
-            yield _counterexample(report.name, program, finding, example)
+            yield refuted_case(report.name, program, finding, example)
         except NoMesh as reason:
             yield Left(report.name, "refuted", str(reason))
 
 
-def _counterexample(name: str, program: Program, finding: Finding, example: Counterexample) -> Case:
+def refuted_case(name: str, program: Program, finding: Finding, example: Counterexample) -> Case:
     meeting = of_counterexample(program, example)
     counts = {}
     for told, count in example.quantities.items():

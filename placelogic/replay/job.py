@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from placelogic.layers.operations import tied
 from placelogic.program.program import BroadcastParams, GatherParams, Loop, Op, Program, Update, flat
 from placelogic.replay import events, optimizers
 from placelogic.replay.arriving import arrive
@@ -67,11 +68,12 @@ class Job:
         step = self.program.step(group.name)
         ops = tuple(flat(step.ops)) if step is not None else ()
         gathered = frozenset(axis for op in ops if isinstance(op, GatherParams) for axis in op.axes)
+        twice = tied(self.program.layers.blocks) if self.program.layers is not None else ()
         for conflict in self.program.conflicts:
             if conflict.weights == group.name and self.grid.size[conflict.axis] > 1:
                 group.stop = group.stop or f"{conflict.state} are placed twice along {conflict.axis}"
         try:
-            group.check(self.program.clip is not None, self.data.microbatches, gathered)
+            group.check(self.program.clip is not None, self.data.microbatches, gathered, group.name in twice)
         except CannotRun as stop:
             group.stop = group.stop or str(stop)
 
@@ -141,15 +143,15 @@ class Job:
     def _runners(self, step: int, expected: dict[int, torch.Tensor]) -> list[Runner]:
         with self.comms.log.purpose("params"):
             computed = {g.number: self.states[g.number].computed() for g in self.groups}
-        passes = {}
+        ran = {}
         for turn in range(1, self.data.microbatches + 1):
             with self.comms.log.purpose("activations"):
-                passes[turn] = self.model.device(step, turn, computed, self.trained)
+                ran[turn] = self.model.device(step, turn, computed, self.trained)
         runners = []
         for group in self.trained:
             plan = self.program.step(group.name)
             if group.stop is None and plan is not None:
-                runners.append(self._runner(group, plan.ops, step, passes, computed, expected[group.number]))
+                runners.append(self._runner(group, plan.ops, step, ran, computed, expected[group.number]))
         return runners
 
     def _runner(
@@ -157,7 +159,7 @@ class Job:
         group: Group,
         ops: tuple[Op, ...],
         step: int,
-        passes: dict[int, dict[int, list[torch.Tensor]]],
+        ran: dict[int, dict[int, list[torch.Tensor]]],
         computed: dict[int, torch.Tensor],
         expected: torch.Tensor,
     ) -> Runner:
@@ -166,7 +168,7 @@ class Job:
         moving = any(isinstance(op, Loop) and any(isinstance(o, _MOVES) for o in op.body) for op in ops)
 
         def backward(turn: int) -> Buffer:
-            layers = passes[turn][group.number]
+            layers = ran[turn][group.number]
             if moving:
                 now = {**computed, group.number: state.computed()}
                 layers = self.model.device(step, turn, now, self.trained).get(group.number, layers)

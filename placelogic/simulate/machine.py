@@ -57,9 +57,16 @@ class Machine:
             if conflict.weights == group.name and self.grid.size[conflict.axis] > 1:
                 group.stop = group.stop or f"{conflict.state} are placed twice along {conflict.axis}"
         try:
-            group.check_static(self.clipping, self.work.microbatches, gathered)
+            group.check_static(self.clipping, self.work.microbatches, gathered, self._passes(group.name))
         except GroupStop as stop:
             group.stop = group.stop or str(stop)
+
+    def _passes(self, weights: str) -> int:
+        if self.program.layers is None:
+            return 1
+        from placelogic.simulate.layers.passes import passes  # so that specs without blocks start faster
+
+        return passes(self.program.layers, weights)
 
     def run(self, steps: int) -> Outcome:
         for step in range(1, steps + 1):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -165,54 +163,6 @@ def test_a_disagreement_is_told_as_a_bug(
     out = capsys.readouterr().out
     assert "proved at dp = 2: different, which the verdict denies" in out
     assert "this is a bug in placelogic: please report it with the spec and this output" in out
-
-
-# --- scripts --------------------------------------------------------------------------------
-
-
-def test_the_script_shows_the_counterexample(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (here / "wrong.place").write_text(WRONG)
-    assert main(["replay", "wrong.place", "--script", "shown.py"]) == 0
-    assert capsys.readouterr().out == "shown.py shows GI02 of wrong\n"
-    text = (here / "shown.py").read_text()
-    assert len(text.splitlines()) <= 80
-    assert "placelogic" not in "\n".join(line for line in text.splitlines() if "import" in line)
-    run = subprocess.run([sys.executable, "-W", "ignore", "shown.py"], capture_output=True, text=True, timeout=120)
-    assert sorted(line for line in run.stdout.splitlines() if line.startswith("device")) == [
-        "device 0: DIFFERENT from one device",
-        "device 1: DIFFERENT from one device",
-    ]
-
-
-def test_the_same_script_of_a_right_step_shows_nothing(here: Path) -> None:
-    """It is the step that makes the difference, not the script."""
-    from placelogic.checking import complete
-    from placelogic.elaborate import elaborate_file
-    from placelogic.replay.script import script
-    from placelogic.report.diagnostic import Counterexample, Finding
-    from placelogic.syntax.parse import parse
-
-    (spec,) = elaborate_file(parse("mesh dp\nlet P\nweights w { size P }\nuse zero3(dp)\nmicrobatches M\n", "a.place"))
-    example = Counterexample({"dp": 2}, {"P": 1, "M": 2}, ())
-    finding = Finding("GI01", "error", "nothing is wrong", spec.span, "w", counterexample=example)
-    (here / "shown.py").write_text(script(complete(spec), finding, "a.place"))
-    run = subprocess.run([sys.executable, "-W", "ignore", "shown.py"], capture_output=True, text=True, timeout=120)
-    assert run.stdout.count("the same as one device") == 2, run.stdout + run.stderr
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (RIGHT, "no spec here is refuted"),
-        (WRONG + "clip global_norm\n", "the gradients are clipped"),
-    ],
-)
-def test_no_script(text: str, said: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (here / "a.place").write_text(text)
-    assert main(["replay", "a.place", "--script", "shown.py"]) == 2
-    err = capsys.readouterr().err
-    assert "error[PL062]" in err
-    assert said in err
 
 
 def test_an_example_that_is_wrong_on_purpose(capsys: pytest.CaptureFixture[str]) -> None:

@@ -107,7 +107,7 @@ class Matrices:
         group, found = self.group, []
         if group.uses_axis is not None and group.weights.uses is not None:
             both = len(group.members) == 2
-            use = (0 if layer == 0 else 1) if both else next(iter(group.members))
+            use = (0 if self._setting.begins(layer) else 1) if both else next(iter(group.members))
             found.append((group.uses_axis, group.members[use]))
         matrix = self.matrices[self.uses[layer, index]]
         for axis, rule in group.own_room.items():

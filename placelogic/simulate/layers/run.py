@@ -149,7 +149,7 @@ class _Job:
             uses = self.program.group(name).uses
             for x in range(count):
                 mine = found.setdefault(name, [{} for _ in range(count)])[x]
-                if count > 1 and uses is not None and not self.setting.computes(uses, x, layer == 0):
+                if count > 1 and uses is not None and not self.setting.computes(uses, x, self.setting.begins(layer)):
                     continue
                 at = (0, 0) if self.setting.tied(name) else (layer, index)
                 for element, value in made[x].items():

@@ -65,8 +65,13 @@ class Setting:
         uses = self.program.group(name).uses
         return uses is not None and uses.first and uses.last
 
+    def begins(self, layer: int) -> bool:
+        """Whether it lies before the layers that are shared out over stages."""
+        repeated = [number for number, block in enumerate(self.blocks) if block.repeat is not None]
+        return layer < repeated[0] if repeated else layer == 0
+
     def computes(self, uses: Uses, x: int, first: bool) -> bool:
-        """Whether the device is the stage of this use; `first`: that of the first block."""
+        """Whether the device is the stage of this use; `first`: that before the layers."""
         last = 0 if uses.vee else self.grid.size[uses.axis] - 1
         if uses.first and uses.last:
             return self.grid.coordinate[uses.axis][x] == (0 if first else last)
