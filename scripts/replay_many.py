@@ -1,6 +1,7 @@
 """Replays many specs in PyTorch; exits 1 when what happens is not what any verdict says.
 
 python scripts/replay_many.py random --count 200        random specs on 2 to 4 processes
+python scripts/replay_many.py blocks --count 100        random specs with blocks, on 2 to 6 processes
 python scripts/replay_many.py files examples tests/corpus   every spec of these files and folders
 python scripts/replay_many.py table                     examples and the standard library, as a Markdown table
 python scripts/replay_many.py scripts tests/verdicts/cases  a script of every refuted spec, run; and of every proved one
@@ -12,7 +13,7 @@ import argparse
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from placelogic.replay.native.recognise import NoComponent, recognise
 from placelogic.replay.native.replay import replayed
 from placelogic.replaying import told
 from placelogic.report.replayed import Replayed
+from tests.layers.draw import draw
 from tests.property.generate import generate
 from tests.replay.helpers import cases_of
 from tests.replay.shown import DIFFERENT, SAME, of_right_steps, printed, written
@@ -35,12 +37,12 @@ CHUNK = 48
 """Cases that are prepared together, so that those with equally many devices share processes."""
 
 
-def drawn(count: int, seed: int) -> Iterator[list[Case]]:
-    """One case of each random spec that has one on 2 to 4 devices."""
+def drawn(count: int, seed: int, text: Callable[[int], str], most: int) -> Iterator[list[Case]]:
+    """One case of each random spec that has one on 2 devices to `most`."""
     found: list[Case] = []
     done = 0
     while done < count:
-        fitting = [case for case in cases_of(generate(seed), f"seed {seed}.place") if 2 <= case.meeting.ranks <= 4]
+        fitting = [case for case in cases_of(text(seed), f"seed {seed}.place") if 2 <= case.meeting.ranks <= most]
         found += fitting[:1]
         done += len(fitting[:1])
         seed += 1
@@ -160,7 +162,7 @@ def _shows(name: str, text: str, wanted: str) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["random", "files", "table", "scripts"])
+    parser.add_argument("what", choices=["random", "blocks", "files", "table", "scripts"])
     parser.add_argument("paths", nargs="*")
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0, help="the first seed of random specs")
@@ -171,8 +173,10 @@ def main() -> int:
         return table(choice)
     if options.what == "scripts":
         return scripts(options.paths)
-    chunks = read(options.paths) if options.what == "files" else drawn(options.count, options.seed)
-    return compare(chunks, choice)
+    if options.what == "files":
+        return compare(read(options.paths), choice)
+    text, most = (draw, 6) if options.what == "blocks" else (generate, 4)
+    return compare(drawn(options.count, options.seed, text, most), choice)
 
 
 if __name__ == "__main__":

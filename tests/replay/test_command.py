@@ -60,6 +60,33 @@ def test_a_refuted_spec_differs_by_the_factor(here: Path, capsys: pytest.Capture
     )
 
 
+def test_what_happens_inside_layers_is_replayed(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    block = "block layer {\n  input x(batch, sequence, hidden)\n  u = linear x with up from hidden to ffn\n"
+    block += "  g = gelu u\n  d = linear g with down from ffn to hidden\n}\n"
+    (here / "inside.place").write_text(
+        "mesh tp\nweights up { kind matrix }\nweights down { kind matrix }\nuse tensor_parallel(tp)\n"
+        f"dims batch, sequence, hidden, ffn\n{block}backward d over tp by sum\n"
+    )
+    assert main(["replay", "inside.place"]) == 0
+    assert numbers_hidden(capsys.readouterr().out) == (
+        "inside.place: inside: refuted FW06 `up, down` at tp = 2: different, as the verdict says\n"
+        "  direct on 2 processes, 3 steps of sgd and adam, float64\n"
+        "  no component of torch: components do what is right\n"
+        "  largest difference to one device: gradient #, forward #, params #, state #\n"
+        "  factor of the gradient: 2 by the counterexample, 2 measured\n"
+        "\n"
+        "1 replayed: 1 as the verdict says\n"
+    )
+
+
+def test_broken_pieces_cannot_be_carried_out(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "broken.place").write_text(
+        "mesh tp = 6\nmodel gpt { layers 2, hidden 64, heads 16, vocab 96 }\nuse tensor_parallel(tp)\n"
+    )
+    assert main(["replay", "broken.place"]) == 3
+    assert "FW07: it cannot be carried out: what an axis cuts does not divide" in capsys.readouterr().out
+
+
 def test_json(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (here / "wrong.place").write_text(WRONG)
     assert main(["replay", "wrong.place", "--format", "json", "--optimizer", "spec", "--steps", "1"]) == 0

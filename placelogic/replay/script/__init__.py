@@ -11,7 +11,7 @@ from itertools import combinations
 
 from placelogic.problem import Problem, SpecError
 from placelogic.program.program import Program
-from placelogic.replay.cases import INSIDE, Case, count_by, inside_layers, refuted_case
+from placelogic.replay.cases import Case, count_by, refuted_case
 from placelogic.replay.meshes import NoMesh
 from placelogic.replay.script.build import Build
 from placelogic.replay.script.lines import NotShown
@@ -35,12 +35,19 @@ def script(program: Program, finding: Finding, source: str) -> str:
         raise SpecError(Problem("PL062", message, finding.span, hint)) from None
 
 
+INSIDE = "it is about what happens inside layers"
+
+
+def _inside_layers(finding: Finding) -> bool:
+    return finding.severity == "error" and finding.code.startswith("FW") and finding.code not in ("FW01", "FW02")
+
+
 def _script(program: Program, finding: Finding, source: str) -> str:
     if finding.counterexample is None:
         raise NotShown("it names no mesh")
     stated = program.layers is not None and program.layers.overrides
     unlike = program.layering is not None and program.layering.flows
-    if stated or unlike or inside_layers(finding):
+    if stated or unlike or _inside_layers(finding):
         raise NotShown(INSIDE)
     case = refuted_case(source, program, finding, finding.counterexample)
     if case.meeting.ranks > MOST_DEVICES:

@@ -13,6 +13,8 @@ def passes(layers: bl.Layers, weights: str) -> int:
     for table in mine:
         if isinstance(table, bl.Embedding):
             rows, columns = (table.vocabulary,), table.produced
-            turned = [op for op in mine if isinstance(op, bl.Linear) and (op.contracted, op.produced) == (columns, rows)]
+            turned = [
+                op for op in mine if isinstance(op, bl.Linear) and (op.contracted, op.produced) == (columns, rows)
+            ]
             most = max(most, 1 + len(turned))
     return most
