@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from placelogic.replay.cases import Case, Left
     from placelogic.replay.judge import Choice, Outcome
     from placelogic.replay.native.recognise import Native
-    from placelogic.report.diagnostic import SpecReport
+    from placelogic.report.diagnostic import Finding, SpecReport
 
 MOST_COUNTED = 4096
 """Ranks of a mesh whose bytes are counted without running it."""
@@ -149,9 +149,13 @@ def _run(case: Case, wishes: Wishes, start: float) -> Iterator[Replayed | NotRep
         if case.verdict == "refuted":
             raise NoComponent("components do what is right")
         native = recognise(case.meeting.program, case.meeting.sizes, case.meeting.quantities)
+        if wishes.device != "cpu":
+            from placelogic.replay.native.replay import check
+
+            check(native, choice.place)
         reason = ""
     except NoComponent as found:
-        reason = f"no component of torch: {found}"
+        native, reason = None, f"no component of torch: {found}"
     if case.meeting.ranks > MOST_RANKS:
         yield _counted(case, native, reason, choice)
         return
@@ -218,15 +222,28 @@ def told(outcome: Outcome, seconds: float) -> Replayed:
 def script_of(text: str, path: str, name: str | None, tell: Tell) -> tuple[str, str]:
     """A short program that shows the counterexample of the first refuted spec, or of the one named, and what
     it shows. Raises SpecError: PL014, PL062, or what is wrong with the spec."""
-    from placelogic.replay.script import script
-
     for spec, program, report in judged(text, path, name, tell):
         if program is None:
             raise SpecError(*(Problem(f.code, f.message, f.span, f.help) for f in report.findings))
         errors = [f for f in report.findings if f.severity == "error" and f.counterexample is not None]
         if report.verdict == "refuted" and errors:
-            return script(program, errors[0], f"{path}, spec {spec}"), f"{errors[0].code} of {spec}"
+            found, text = _first_shown(program, errors, f"{path}, spec {spec}")
+            return text, f"{found.code} of {spec}"
     raise SpecError(Problem("PL062", "no spec here is refuted, so there is no counterexample to show", whole(path)))
+
+
+def _first_shown(program: Program, errors: list[Finding], source: str) -> tuple[Finding, str]:
+    """The first finding that a short program shows. Raises SpecError PL062: why the first of all is not shown."""
+    from placelogic.replay.script import script
+
+    first: SpecError | None = None
+    for finding in errors:
+        try:
+            return finding, script(program, finding, source)
+        except SpecError as error:
+            first = first or error
+    assert first is not None
+    raise first
 
 
 def write_script(text: str, out: str) -> None:

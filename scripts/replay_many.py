@@ -1,8 +1,10 @@
 """Replays many specs in PyTorch; exits 1 when what happens is not what any verdict says.
 
 python scripts/replay_many.py random --count 200        random specs on 2 to 4 processes
+python scripts/replay_many.py blocks --count 100        random specs with blocks, on 2 to 6 processes
 python scripts/replay_many.py files examples tests/corpus   every spec of these files and folders
 python scripts/replay_many.py table                     examples and the standard library, as a Markdown table
+python scripts/replay_many.py scripts tests/verdicts/cases  a script of every refuted spec, run; and of every proved one
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import argparse
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,20 +27,22 @@ from placelogic.replay.native.recognise import NoComponent, recognise
 from placelogic.replay.native.replay import replayed
 from placelogic.replaying import told
 from placelogic.report.replayed import Replayed
+from tests.layers.draw import draw
 from tests.property.generate import generate
 from tests.replay.helpers import cases_of
+from tests.replay.shown import DIFFERENT, SAME, of_right_steps, printed, written
 from tests.replay.test_strategies import STRATEGIES, case_of
 
 CHUNK = 48
 """Cases that are prepared together, so that those with equally many devices share processes."""
 
 
-def drawn(count: int, seed: int) -> Iterator[list[Case]]:
-    """One case of each random spec that has one on 2 to 4 devices."""
+def drawn(count: int, seed: int, text: Callable[[int], str], most: int) -> Iterator[list[Case]]:
+    """One case of each random spec that has one on 2 devices to `most`."""
     found: list[Case] = []
     done = 0
     while done < count:
-        fitting = [case for case in cases_of(generate(seed), f"seed {seed}.place") if 2 <= case.meeting.ranks <= 4]
+        fitting = [case for case in cases_of(text(seed), f"seed {seed}.place") if 2 <= case.meeting.ranks <= most]
         found += fitting[:1]
         done += len(fitting[:1])
         seed += 1
@@ -122,9 +126,43 @@ def _amount(b) -> str:  # type: ignore[no-untyped-def]
     return f"{b.measured} B, derived {b.derived} B: {b.cause}"
 
 
+def scripts(paths: list[str]) -> int:
+    """What `--script` writes, run: refuted specs must differ, proved ones must not."""
+    start = time.monotonic()
+    counts: Counter[str] = Counter()
+    reasons: Counter[str] = Counter()
+    lines: list[int] = []
+    for one in find(paths):
+        for shown in written(Path(one.path)):
+            if shown.text is None:
+                counts["refuted without a script"] += 1
+                reasons[shown.reason.split(":")[0]] += 1
+                continue
+            lines.append(len(shown.text.splitlines()))
+            counts["refuted and " + _shows(shown.name, shown.text, DIFFERENT)] += 1
+        for shown in of_right_steps(Path(one.path)):
+            counts["proved and " + _shows(shown.name, shown.text or "", SAME)] += 1
+    print(
+        f"{time.monotonic() - start:.0f} s: " + ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
+    )
+    print(
+        f"{sum(length <= 80 for length in lines)} of {len(lines)} in 80 lines, the longest has {max(lines, default=0)}"
+    )
+    print("without a script: " + "; ".join(f"{count} {reason}" for reason, count in reasons.most_common()))
+    return 1 if any(name.endswith("WRONG") for name in counts) else 0
+
+
+def _shows(name: str, text: str, wanted: str) -> str:
+    told = printed(text)
+    if wanted in told:
+        return "shown as that"
+    print(name, told, flush=True)
+    return "WRONG"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["random", "files", "table"])
+    parser.add_argument("what", choices=["random", "blocks", "files", "table", "scripts"])
     parser.add_argument("paths", nargs="*")
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0, help="the first seed of random specs")
@@ -133,8 +171,12 @@ def main() -> int:
     choice = Choice(optimizers=("sgd",)) if options.sgd else Choice()
     if options.what == "table":
         return table(choice)
-    chunks = read(options.paths) if options.what == "files" else drawn(options.count, options.seed)
-    return compare(chunks, choice)
+    if options.what == "scripts":
+        return scripts(options.paths)
+    if options.what == "files":
+        return compare(read(options.paths), choice)
+    text, most = (draw, 6) if options.what == "blocks" else (generate, 4)
+    return compare(drawn(options.count, options.seed, text, most), choice)
 
 
 if __name__ == "__main__":

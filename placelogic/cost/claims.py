@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import product
 
 import sympy
 
 from placelogic.compat import assert_never
-from placelogic.cost.plain import cases, condition, plain
+from placelogic.cost.plain import MAX_CASES, NotArithmetic, cases, condition, plain
 from placelogic.cost.symbols import exact
 from placelogic.cost.totals import Cost
 from placelogic.problem import Problem, SpecError, closest
@@ -35,10 +36,12 @@ class Sides:
 
     def parts(self) -> Iterator[tuple[tuple[Compare, ...], Compare]]:
         """The claim, told apart by cases. Raises NotArithmetic."""
-        for here, left in cases(self.left):
-            for there, right in cases(self.right):
-                conditions = tuple(condition(one) for one in (*here, *there) if one is not sympy.true)
-                yield conditions, condition(_relation(self.op, left, right))
+        lefts, rights = list(cases(self.left)), list(cases(self.right))
+        if len(lefts) * len(rights) > MAX_CASES:
+            raise NotArithmetic("it falls into too many cases")
+        for (here, left), (there, right) in product(lefts, rights):
+            conditions = tuple(condition(one) for one in (*here, *there) if one is not sympy.true)
+            yield conditions, condition(_relation(self.op, left, right))
 
     def nonzero(self, divisor: sympy.Expr) -> Iterator[tuple[tuple[Compare, ...], Compare]]:
         """That a divisor is not zero, told apart by cases. Raises NotArithmetic."""

@@ -21,6 +21,7 @@ from placelogic.layers.derive import complete
 from placelogic.layers.operations import weights_of
 from placelogic.layers.saved import Saved, hosted, saved, spanning
 from placelogic.layers.sent import Sent, sent
+from placelogic.layers.stages import stage_of
 from placelogic.problem import Problem, SpecError
 from placelogic.program.block import Block
 from placelogic.program.expr import show
@@ -93,8 +94,6 @@ class _Reading:
     def layers_on(self, block: Block, place: Place) -> sympy.Expr:
         """How many of a block's layers a device of this place has: those before the repeated ones are on the
         first stage, those after them on the last."""
-        position = self.blocks.index(block)
-        repeated = [i for i, other in enumerate(self.blocks) if other.repeat is not None]
         count = sympy.Integer(1) if block.repeat is None else self.sizes.read(block.repeat)
         if self.program.stages is None or place.name in ("all", "single"):
             return count
@@ -102,9 +101,8 @@ class _Reading:
             return dict(place.stage.even)[block.name]
         if block.repeat is not None:
             return count / self.sizes.meanings[self.program.stages.axis]
-        last = bool(repeated) and position > repeated[-1]
-        end = "first" if not last or self.program.stages.vee else "last"
-        return sympy.Integer(1 if place.name == end else 0)
+        last = stage_of(self.program, block.name) == "last" and not self.program.stages.vee
+        return sympy.Integer(1 if place.name == ("last" if last else "first") else 0)
 
     def dtype(self, block: Block) -> str:
         """What activations of a block are computed in. Raises SpecError (PL362)."""

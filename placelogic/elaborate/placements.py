@@ -148,11 +148,13 @@ def check_loose_ends(groups: Groups, stages: Stages | None, layouts: Mapping[str
                    "is used first or last", loose.span, f"write `of {axis}`, or `stages over {axis}`")  # fmt: skip
 
 
-def check_routed(group: Group, params: Layout, log: Log) -> None:
-    """Routing sends tokens to whole experts: what it deals out are experts, not pieces of their matrices."""
+def check_routed(group: Group, params: Layout, splits: tuple[Split, ...], log: Log) -> None:
+    """Routing sends tokens to whole experts: what it deals out are experts, not pieces of their matrices, of a flat
+    buffer, nor one matrix of an expert here and another there. Whole layers only where no tokens are sent."""
     for axis in group.routed:
         cut = params.cut(axis)
-        if cut is not None and cut.letter == "S" and cut.dim in group.dims:
+        layers = ("layer",) if any(split.axis == axis for split in splits) else ()
+        if cut is not None and cut.letter == "S" and cut.dim in (*group.dims, "flat", "param", *layers):
             log.add("PL347", f"`{group.name}` is routed over {axis}, which deals out whole experts, and cut `on {cut.dim}` "
                     "there, which does not", cut.origin.span, "say `sharded` without a dimension, or drop `routed over`")  # fmt: skip
 
@@ -166,9 +168,11 @@ def check_stages(group: Group, layouts: Mapping[str, Layout], log: Log) -> None:
     for state, found in layouts.items():
         cut = found.cut(group.uses.axis)
         if cut is not None and (cut.dim == "flat" or (cut.letter == "S" and state in ("params", "activations"))):
+            said = any(isinstance(prop, ast.UsedOnProp) for prop in group.statement.props)
+            why = "drop `used on` from the weights" if said else "use it in layers: this follows from the blocks that use it"
             log.add("PL319", f"`{group.name}` lives on the end stages of {group.uses.axis}, so its {state} "
                     f"cannot be cut over {group.uses.axis} as well", cut.origin.span,
-                    f"leave {group.uses.axis} out, or drop `used on` from the weights")  # fmt: skip
+                    f"leave {group.uses.axis} out, or {why}")  # fmt: skip
 
 
 def _cuts(winners: dict[str, _Say]) -> tuple[Cut, ...]:

@@ -57,6 +57,10 @@ def resolve(name: str, items: Sequence[Item], span: Span, fixed: Mapping[str, in
         layers = read_layers(items, work.splits, sizes, groups, log)
     if layers is not None and not log.problems:
         groups = count_weights(groups, layers, sizes, log)
+    if layers is not None and layers.blocks and not log.problems:
+        from placelogic.elaborate.stages import on_stages
+
+        groups = on_stages(groups, layers, stages, log)
     lines.check_lines(items, groups, sizes, log)
     clip = lines.read_clip(items, groups, sizes, log)
     reader = steps.StepReader(sizes, work.losses, clip is not None, log)
@@ -78,10 +82,14 @@ def resolve(name: str, items: Sequence[Item], span: Span, fixed: Mapping[str, in
         placements.check_activations(group, layouts["activations"], work.splits, log)
         placements.check_stages(group, layouts, log)
         steps.check_hosted(group, layouts, log)
-        placements.check_routed(group, layouts["params"], log)
+        placements.check_routed(group, layouts["params"], work.splits, log)
         everywhere[group.name] = layouts
         weights.append(_weights(group, layouts, items, groups, sizes, log))
     placements.check_loose_ends(groups, stages, everywhere, log)
+    if layers is not None and not log.problems:
+        from placelogic.elaborate.stages import check_dealt
+
+        check_dealt(groups, layers, stages, everywhere, log)
     program = Program(
         name=name,
         mesh=sizes.mesh(),

@@ -139,7 +139,6 @@ def _settled(spec: SpecReport) -> SpecReport:
 
 
 def _follows(one: Finding, causes: Sequence[Finding]) -> bool:
-    """Whether it can follow from these causes: from one without axes, or along axes that they have. What shows along
-    another axis has another cause, which the report told no further because these come first."""
-    known = {axis for cause in causes for axis in cause.axes}
-    return known.issuperset(one.axes) or any(not cause.axes for cause in causes)
+    """Whether it can follow from these causes: along axes that they have. What shows along another axis has another
+    cause, also where these have no axes at all."""
+    return {axis for cause in causes for axis in cause.axes}.issuperset(one.axes)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from placelogic.compat import assert_never
 from placelogic.program import block as bl
 from placelogic.program.expr import number
@@ -39,6 +41,24 @@ def weights_of(op: bl.Operation) -> str | None:
             return op.weights
         case _:
             return None
+
+
+def tables(blocks: Sequence[bl.Block]) -> frozenset[tuple[str, bl.Dims, bl.Dims]]:
+    """The tables of embeddings, as a linear that uses them turned round would name them."""
+    return frozenset(
+        (op.weights, op.produced, (op.vocabulary,))
+        for block in blocks
+        for op in block.operations
+        if isinstance(op, bl.Embedding)
+    )
+
+
+def tied(blocks: Sequence[bl.Block]) -> frozenset[str]:
+    """Weights whose table is used twice in a pass: by an embedding, and turned round by a linear. All other
+    operations have a matrix or vector of their own in their group."""
+    known = tables(blocks)
+    linears = (op for block in blocks for op in block.operations if isinstance(op, bl.Linear))
+    return frozenset(op.weights for op in linears if (op.weights, op.contracted, op.produced) in known)
 
 
 def is_name_only(op: bl.Operation) -> bool:

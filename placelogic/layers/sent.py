@@ -8,6 +8,7 @@ from typing import Literal
 
 from placelogic.layers.operations import inputs
 from placelogic.layers.saved import needed, region_of, routed, with_regions
+from placelogic.layers.stages import stage_of
 from placelogic.program import block as bl
 from placelogic.program.block import Block, Dims
 from placelogic.program.expr import Expr
@@ -103,9 +104,7 @@ def _block(program: Program, plan: Plan, block: Block, rings: set[str]) -> Itera
                 moves += _moves(plan, block, op.input, axis, forward, "again")
             for one in moves:
                 yield replace(one, of=(index, one.of))
-    repeated = [other.name for other in program.layers.blocks if other.repeat is not None] if program.layers else []
-    if program.stages is not None and repeated[:1] == [block.name]:
-        # One stream goes through all layers, whatever block they are of.
+    if program.stages is not None and _handed_over(program, block):
         yield from _stages(program, plan, block)
 
 
@@ -153,6 +152,16 @@ def _repeated(program: Program, block: Block, boundary: Boundary, made: Mapping[
 def _attends(block: Block, boundary: Boundary) -> bool:
     readers = boundary.consumers or ()
     return any(isinstance(block.operations[index], bl.Attention) for index, _ in readers)
+
+
+def _handed_over(program: Program, block: Block) -> bool:
+    """Whether what stages hand on is told at this block: at the first that is repeated, since one stream goes through
+    all layers, whatever block they are of; where none is, at the first on the last stage."""
+    assert program.layers is not None
+    repeated = [other.name for other in program.layers.blocks if other.repeat is not None]
+    if repeated:
+        return block.name == repeated[0]
+    return block.name == next((b.name for b in program.layers.blocks if stage_of(program, b.name) == "last"), None)
 
 
 def _stages(program: Program, plan: Plan, block: Block) -> Iterator[Sent]:

@@ -13,7 +13,7 @@ from typing import Literal
 from placelogic.program.program import Program, Reduce, Update, Weights, flat
 from placelogic.prove.factor import inverse, named_factor
 from placelogic.prove.formula import holds
-from placelogic.prove.ratio import ZERO
+from placelogic.prove.ratio import ONE, ZERO
 from placelogic.prove.sizes import Sizes
 from placelogic.prove.table import Table, fault_of, rows_of, tabulate
 from placelogic.prove.values import TURN, Term, members
@@ -239,14 +239,27 @@ def _constant(
         )
     name = named_factor(terms, sizes)
     involved = {variable for t in terms for poly in (t.scale.num, t.scale.den) for m, _ in poly for variable, _ in m}
+    by = inverse(terms, sizes, factor)
+    if _in_parts(terms, sizes, env, weights):  # larger meshes have another fault: only what it is here is known
+        name, involved, by = None, set(), str(1 / factor)
     return Blame(
         "GI03",
         tuple(axis for axis in sizes.axis_names if axis in involved),
         f"{what} is wrong by the constant factor {name or factor}",
         f"every contribution is multiplied by {factor} at this mesh",
-        f"multiply by {inverse(terms, sizes, factor)}, or drop or change the factor that is wrong",
+        f"multiply by {by}, or drop or change the factor that is wrong",
         "scale",
         rows,
+    )
+
+
+def _in_parts(terms: tuple[Term, ...], sizes: Sizes, env: Mapping[str, int], weights: Weights) -> bool:
+    """Whether devices along some axis would have parts only, if there were several."""
+    return any(
+        kind.value in ("share", "root") and members(weights, sizes, axis) != ONE
+        for t in terms
+        if live(t, sizes, env)
+        for axis, kind in zip(sizes.axis_names, t.kinds)
     )
 
 

@@ -70,7 +70,7 @@ def collect(program: Program, sizes: Sizes) -> Collected:
         for flow, trace in others:
             assert flow is not None
             out += through(program.mesh.axes, flow, usual, _of_step(program, weights, step, trace, sizes), sizes)
-    out += skip_obligations(program, traces, sizes)
+    out += skip_obligations(program, flowing, sizes)
     if reaches_of(program):
         return Collected(tuple(in_any_case(program, out, sizes)), traces, tuple(doubts(program, sizes)))
     return Collected(tuple(out), traces)

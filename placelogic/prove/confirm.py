@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING
 
-from placelogic.program.expr import Name, number
-from placelogic.program.program import Program
+from placelogic.program.expr import Binary, Expr, Name, Neg, Num, number
+from placelogic.program.program import Loop, Op, Program, Scale, ScaleLoss
 from placelogic.prove.ratio import ONE
 from placelogic.prove.sizes import PER_ITEM, Sizes
 
@@ -63,7 +63,7 @@ def confirmer(
     came of it is kept there.
 
     A mesh too large is replaced by one with at most 2 (else 3) devices along each axis, and as many
-    micro-batches where they have a name: the calculus has decided the real one, and the simulation
+    micro-batches: the calculus has decided the real one, and the simulation
     then shows the same step going wrong in small."""
     from placelogic.simulate import SimulationTooLarge, simulate_any
 
@@ -100,6 +100,9 @@ def confirmer(
                 lets = (replace(let, value=number(fewer[count.name])) if let.name == count.name else let
                         for let in program.lets)  # fmt: skip
                 shorter = replace(program, lets=tuple(lets))
+            elif isinstance(count, Num) and turns > most:
+                told["microbatches"] = fewer["microbatches"] = most
+                shorter = _with_fewer(program, count, number(most))
             elif prod(small.values()) * turns > (MAX_PASSES if layers is not None else MAX_TURNS):
                 continue
             if differs(shorter, small, fewer, per_item):
@@ -107,6 +110,33 @@ def confirmer(
         return Confirmation(False, {})
 
     return confirm
+
+
+def _with_fewer(program: Program, count: Num, fewer: Num) -> Program:
+    """The program with other micro-batches than a number says, also where its steps divide by that number."""
+
+    def changed(expr: Expr) -> Expr:
+        match expr:
+            case Num():
+                return fewer if expr == count else expr
+            case Binary(op, left, right):
+                return Binary(op, changed(left), changed(right))
+            case Neg(inner):
+                return Neg(changed(inner))
+            case _:
+                return expr
+
+    def op_with(op: Op) -> Op:
+        match op:
+            case Loop(body=body):
+                return replace(op, body=tuple(map(op_with, body)))
+            case Scale() | ScaleLoss():
+                return replace(op, factor=changed(op.factor))
+            case _:
+                return op
+
+    steps = tuple(replace(step, ops=tuple(map(op_with, step.ops))) for step in program.steps)
+    return replace(program, work=replace(program.work, microbatches=fewer), steps=steps)
 
 
 def dealer(program: Program, sizes: Sizes, axes: tuple[str, ...]) -> Callable[[Mapping[str, int]], Confirmation]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from placelogic.program.program import Program, Weights
 from placelogic.prove.formula import TRUE, Formula, both, differs, either, test
+from placelogic.prove.obligations import Obligation
 from placelogic.prove.ratio import ONE, Ratio, const, var
 from placelogic.prove.sizes import Sizes
 from placelogic.prove.values import TURN, Term, members
@@ -53,3 +55,20 @@ def sum_differs(
         ranges += [test(">=", var(TURN), ONE), test("<=", var(TURN), sizes.microbatches)]
     inside = both(*ranges) if ranges else TRUE
     return both(inside, either(wrong, *ruined))
+
+
+def without_factor(program: Program, sizes: Sizes, one: Obligation, env: Mapping[str, int]) -> Obligation | None:
+    """The same question about a gradient without the constant factor that it has at these sizes; None where it has
+    none, or is 0 there."""
+    if one.values is None or one.through is not None or one.weights is None:
+        return None
+    from placelogic.prove.table import tabulate
+
+    weights, terms = program.group(one.weights), one.values.terms
+    factors = {f for items in tabulate(program, weights, sizes, terms, env).factors.values() for f in items.values()}
+    factor = factors.pop() if len(factors) == 1 else None
+    if not factor:
+        return None
+    rest = tuple(replace(term, scale=term.scale / const(factor)) for term in terms)
+    violation = both(one.values.read.when, coefficient_differs(program, weights, sizes, rest))
+    return replace(one, violation=violation, values=replace(one.values, terms=rest))

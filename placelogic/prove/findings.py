@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 
@@ -61,7 +61,7 @@ def finding(
         found = blame(
             program, program.group(obligation.weights), sizes, obligation.values.terms, full, obligation.values.term
         )
-        rows = found.rows
+        rows = found.rows if obligation.shown is None else _shown_rows(obligation, mesh)
         step = program.step(obligation.weights)
         if code == "GI" and step is not None:
             span = place(program, step, obligation.values.read, found.code, found.axes, mesh)
@@ -143,9 +143,10 @@ def _uneven_rows(
     return (DeviceRow({}, " + ".join(applies[:4]), " + ".join(single[:4])),)
 
 
-def arrange(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+def arrange(findings: Iterable[Finding], own: Collection[int] = ()) -> tuple[Finding, ...]:
     """One finding per fault: the same fault of several groups is told once; causes come first, and
-    what follows from a cause on the same weights is marked as its consequence."""
+    what follows from a cause on the same weights, along no other axes, is marked as its consequence. `own`: the ids
+    of findings that follow from nothing."""
     merged: dict[tuple, list[Finding]] = {}
     for one in findings:
         key = (
@@ -160,23 +161,37 @@ def arrange(findings: Iterable[Finding]) -> tuple[Finding, ...]:
         if one.code == "FW06":  # one boundary, told once, with all the weights before it
             key = (one.code, one.span)
         merged.setdefault(tuple(map(repr, key)), []).append(one)
-    out = [_join(group) for group in merged.values()]
+    out = []
+    alone: set[int] = set()
+    for group in merged.values():
+        out.append(_join(group))
+        if any(id(one) in own for one in group):
+            alone.add(id(out[-1]))
     out.sort(key=lambda one: (_rank(one), one.span.line, one.span.column))
-    broken: set[str] = set()
-    absent: set[str] = set()  # where a gradient cannot even be computed, how it is combined follows
+    broken: dict[str, set[str]] = {}  # weights -> the axes along which a cause shows
+    absent: dict[str, set[str]] = {}  # where a gradient cannot even be computed, how it is combined follows
     arranged = []
     for one in out:
         names = set((one.weights or "").split(", ")) - {""}
-        follows = one.code in ("SC01", "GI07") and bool(names) and names <= broken
-        follows = follows or (one.code.startswith("GI") and bool(names) and names <= absent)
+        follows = id(one) not in alone and (
+            (one.code in ("SC01", "GI07") and _from(one, names, broken))
+            or (one.code.startswith("GI") and _from(one, names, absent))
+        )
         if one.severity == "error" and (
             one.code.startswith("GI") and one.code != "GI07" or one.code in ("CC01", "FW01", "FW06")
         ):
-            broken |= names
+            for name in names:
+                broken.setdefault(name, set()).update(one.axes)
         if one.code == "FW01":
-            absent |= names
+            for name in names:
+                absent.setdefault(name, set()).update(one.axes)
         arranged.append(replace(one, consequence=follows or one.consequence))
     return tuple(arranged)
+
+
+def _from(one: Finding, names: set[str], causes: Mapping[str, set[str]]) -> bool:
+    """Whether each of these weights has a cause, and along each of the axes."""
+    return bool(names) and all(name in causes and causes[name].issuperset(one.axes) for name in names)
 
 
 def _without(message: str, weights: str | None) -> str:

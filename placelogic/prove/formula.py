@@ -75,6 +75,13 @@ def at_least(name: Ratio, bound: int) -> Formula:
     return test(">=", name, const(bound))
 
 
+def not_zero(ratio: Ratio) -> Formula:
+    """Decided at once where the numerator is a number: 1/M is 0 nowhere."""
+    if len(ratio.num) == 1 and not ratio.num[0][0]:
+        return TRUE
+    return test("distinct", ratio)
+
+
 def both(*parts: Formula) -> Formula:
     flat: list[Formula] = []
     for part in parts:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from placelogic.program.program import GlobalNorm, Program, Step, Weights
+from placelogic.program.program import GlobalNorm, Program, Skip, Step, Update, Weights, flat
 from placelogic.prove.differ import coefficient_differs
+from placelogic.prove.feeding import updates
 from placelogic.prove.formula import FALSE, TRUE, Formula, at_least, both, either, negate, test
 from placelogic.prove.obligations import Obligation, Values
 from placelogic.prove.ratio import ONE, Ratio, const
 from placelogic.prove.sizes import Sizes
-from placelogic.prove.values import Read, Trace, members, unseen, within_loop
+from placelogic.prove.values import Read, Term, Trace, members, unseen, within_loop
 from placelogic.source import Span
 
 
@@ -19,8 +20,7 @@ def gradient_obligations(
 ) -> Iterator[Obligation]:
     """GI for one weight group: values at the update, tokens, the loop's buffer, a materialised gradient."""
     where = _where(step, weights)
-    updates = [read for read in trace.reads if read.what == "update"]
-    for read in updates:
+    for read in (read for read in trace.reads if read.what == "update"):
         for loss in program.work.losses:
             terms = read.terms[loss.name]
             violation = both(read.when, coefficient_differs(program, weights, sizes, terms, trace.times))
@@ -57,7 +57,7 @@ def gradient_obligations(
         )
     if not program.work.tokens_even:
         yield from _uneven(program, weights, sizes, stated)
-    yield from _materialized(program, weights, sizes)
+    yield from _materialized(program, weights, step, sizes)
 
 
 def _of(term: str | None) -> str:
@@ -92,16 +92,22 @@ def _uneven(program: Program, weights: Weights, sizes: Sizes, stated: bool) -> I
         )
 
 
-def _materialized(program: Program, weights: Weights, sizes: Sizes) -> Iterator[Obligation]:
+def _materialized(program: Program, weights: Weights, step: Step, sizes: Sizes) -> Iterator[Obligation]:
     """Gradients that are not kept must be consumed at once."""
     origin = weights.gradients.materialized
     if origin is None:
         return
     uses = weights.uses
+    twice = uses is not None and uses.first and uses.last
+    if program.layers is not None:
+        from placelogic.layers.operations import tied  # so that specs without blocks start faster
+
+        twice = twice or weights.name in tied(program.layers.blocks)
     reasons: list[tuple[Formula, str]] = [
         (at_least(sizes.microbatches, 2), "there are several micro-batches"),
         (TRUE if program.clip is not None else FALSE, "the global norm is needed first"),
-        (TRUE if uses is not None and uses.first and uses.last else FALSE, "the weights are used twice"),
+        (TRUE if _skips(step) else FALSE, "whether to skip the update depends on all gradients"),
+        (TRUE if twice else FALSE, "the weights are used twice in a backward pass"),
     ]
     for violation, why in reasons:
         yield Obligation(
@@ -118,6 +124,12 @@ def _materialized(program: Program, weights: Weights, sizes: Sizes) -> Iterator[
         )
 
 
+def _skips(step: Step) -> bool:
+    """Whether the step decides, before its update, if it comes at all."""
+    ops = list(flat(step.ops))
+    return any(isinstance(op, Skip) and any(isinstance(o, Update) for o in ops[i:]) for i, op in enumerate(ops))
+
+
 # --- clipping -------------------------------------------------------------------------------
 
 
@@ -129,11 +141,15 @@ def clip_obligations(
     if clip is None:
         return
     where = _where(step, weights)
-    last_update = max((read.order for read in trace.reads if read.what == "update"), default=None)
-    # A clip that comes after the last update finds nobody to read what it does.
-    late = [r for r in trace.reads if r.what == "clip" and last_update is not None and r.order > last_update]
-    reads = [read for read in trace.reads if read.what == "clip" and read not in late]
-    times = _total(reads)
+    ends = updates(trace)
+    counted = [read for read in trace.reads if read.what == "clip"]
+
+    def before(update: Read) -> list[Read]:
+        """The clips that this update reads; one that comes after the last update is read by nobody."""
+        return [read for read in counted if read.order <= update.order]
+
+    once = [(update, when, test("distinct", _total(before(update)), ONE)) for update, when in ends]
+    many = either(*(both(when, wrong) for _, when, wrong in once)) if once else test("distinct", _total(counted), ONE)
 
     def make(name: str, violation: Formula, message: str, label: str, help: str, **more: object) -> Obligation:
         fields = dict(axes=(), span=where, stated=stated, fault="wrong", values=None, shown=None) | more
@@ -150,36 +166,65 @@ def clip_obligations(
 
     yield make(
         "clipping once",
-        test("distinct", times, ONE),
+        many,
         f"`{weights.name}` is not clipped exactly once before its update, as the other weights are",
         "this step does not clip once",
         "write `clip` once in this step, after the reductions and before `update`",
+        own=True,
     )
-    for read in reads:
+    for read in counted:
+        used = either(*(when for update, when in ends if update.order >= read.order)) if ends else TRUE
+        if used == FALSE:
+            continue
         span = read.origin.span if read.origin.stated else where
         for loss in program.work.losses:
             terms = read.terms[loss.name]
             yield make(
                 f"complete gradient{_of(loss.name)} at the clip",
-                both(read.when, coefficient_differs(program, weights, sizes, terms, trace.times)),
+                both(read.when, used, coefficient_differs(program, weights, sizes, terms, trace.times)),
                 f"the norm is not taken of the single-device gradient of `{weights.name}`",
                 "the gradient is not complete, or wrongly scaled, here",
                 "clip after the last reduction and scale, when the gradient is right",
                 span=span,
                 values=Values(loss.name, terms, read),
+                own=not any(_alike(terms, update.terms[loss.name]) for update, _ in ends),
             )
         if clip.listed is not None:
-            yield from _norm(program, weights, clip, read, sizes, make)
+            yield from _norm(program, weights, clip, read, used, sizes, make)
+    for update, when, wrong in once:
+        for loss in program.work.losses:
+            late = tuple(term for term in update.terms[loss.name] if not term.clipped)
+            if not late or not before(update):
+                continue
+            yield make(
+                f"everything{_of(loss.name)} clipped that is updated from",
+                both(when, update.when, negate(wrong), coefficient_differs(program, weights, sizes, late, 0)),
+                f"a part of what `update` reads of `{weights.name}` was never clipped: "
+                "it was added after `clip`, or it lies in another buffer",
+                "what is read here is not all clipped",
+                "let the gradient be complete before `clip`, in the buffer that `update` reads",
+                span=update.origin.span if update.origin.stated else where,
+                values=Values(loss.name, late, update),
+                shown=("a gradient with parts that are not clipped", "the clipped gradient"),
+                own=True,
+            )
 
 
-def _norm(program: Program, weights: Weights, clip: GlobalNorm, read: Read, sizes: Sizes, make) -> Iterator[Obligation]:
+def _alike(one: tuple[Term, ...], other: tuple[Term, ...]) -> bool:
+    """Whether what is clipped is what is updated from: then one fault makes both wrong."""
+    return [(t.scale, t.kinds, t.when) for t in one] == [(t.scale, t.kinds, t.when) for t in other]
+
+
+def _norm(
+    program: Program, weights: Weights, clip: GlobalNorm, read: Read, used: Formula, sizes: Sizes, make
+) -> Iterator[Obligation]:
     """The stated sum of squares counts each element exactly once, along every axis."""
     assert clip.listed is not None
     listed, origin = clip.listed.get(weights.name, ((), clip.origin))
     for index, axis in enumerate(program.mesh.axes):
         cut = either(*(t.when for terms in read.terms.values() for t in terms if t.kinds[index].cut is not None))
         summed = axis in listed
-        violation = within_loop(_miscounted(program, weights, sizes, axis, cut, summed), sizes)
+        violation = both(used, within_loop(_miscounted(program, weights, sizes, axis, cut, summed), sizes))
         shown = ("the norm of shard {i}", "the norm of all") if not summed else ("|g|^2, once per copy", "|g|^2, once")
         if not summed and cut == FALSE:
             what = f"devices along {axis} that hold nothing of `{weights.name}` leave it out of the norm"
@@ -227,9 +272,9 @@ def _total(reads: list[Read]) -> Ratio:
 
 def update_count(weights: Weights, step: Step, trace: Trace, stated: bool) -> Iterator[Obligation]:
     """One update per step: never is SC02, more than once uses gradients before they are complete."""
-    updates = [read for read in trace.reads if read.what == "update"]
-    times = _total(updates)
-    span = updates[0].origin.span if updates and updates[0].origin.stated else _where(step, weights)
+    found = [read for read in trace.reads if read.what == "update"]
+    times = _total(found)
+    span = found[0].origin.span if found and found[0].origin.stated else _where(step, weights)
     yield Obligation(
         name=f"an updater for {weights.name}",
         code="SC02",

@@ -21,7 +21,7 @@ def need_obligations(program: Program, sizes: Sizes) -> Iterator[Obligation]:
     """FW03, FW04: a value that one device would not have; FW05: something that does not lie as it must."""
     layering = program.layering
     for need in layering.needs if layering is not None else ():
-        when = _when(need.when, sizes)
+        when = when_of(need.when, sizes)
         axes = (need.axis,) if need.axis is not None else ()
         for path in (path for _, paths in need.parts for path in paths):
             sizes.need_divisors(path.scale)
@@ -136,7 +136,7 @@ def through(
     axes: tuple[str, ...], flow: Flow, usual: Trace, obligations: Iterable[Obligation], sizes: Sizes
 ) -> Iterator[Obligation]:
     """The obligations about values, for a gradient that comes by these paths."""
-    when = _when(flow.when, sizes)
+    when = when_of(flow.when, sizes)
     beyond = TRUE if flow.beyond is None else _wrong(axes, flow.beyond, sizes)
     updates = [read.terms for read in usual.reads if read.what == "update"]
     for path in flow.paths:
@@ -154,7 +154,7 @@ def through(
             )
 
 
-def _when(alternatives: When, sizes: Sizes) -> Formula:
+def when_of(alternatives: When, sizes: Sizes) -> Formula:
     if not alternatives:
         return TRUE
     return either(*(both(*(sizes.condition(one) for one in conditions)) for conditions in alternatives))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from placelogic.program.expr import show
-from placelogic.program.program import GatherParams, Loop, Program, Reduce, Step, flat
+from placelogic.program.program import GatherParams, Loop, Origin, Program, Reduce, Step, flat
 from placelogic.prove.formula import at_least, both
 from placelogic.prove.kinds import stack
 from placelogic.prove.sizes import Sizes
@@ -94,6 +94,24 @@ def _dead(program: Program, traces: Mapping[str, Trace], sizes: Sizes) -> Iterat
             message = f"nothing reads the gradient of `{step.weights}` after this: the operation is dead"
             yield Finding("NT03", "note", message, trace.last_gradient_op[1].span, weights=step.weights)
         yield from _dead_optimizer(program, step, sizes)
+    yield from _idle_skips(traces)
+
+
+def _idle_skips(traces: Mapping[str, Trace]) -> Iterator[Finding]:
+    """NT03: a skip that comes when it decides nothing any more, or sees nothing yet, in every step it stands in."""
+    found: dict[Origin, list[tuple[str, str]]] = {}
+    for name, trace in traces.items():
+        last = max((read.order for read in trace.reads if read.what == "update"), default=0)
+        for read in trace.reads:
+            if read.what == "skip":
+                why = "every update comes before it" if read.order > last else ""
+                why = why or ("" if any(read.terms.values()) else "no gradient is accumulated before it")
+                found.setdefault(read.origin, []).append((name, why))
+    for origin, seen in found.items():
+        if all(why for _, why in seen):
+            names = list(dict.fromkeys(name for name, _ in seen))
+            message = f"this skip decides nothing about {_few(names)}: {seen[0][1]}"
+            yield Finding("NT03", "note", message, origin.span, weights=", ".join(names))
 
 
 def _dead_optimizer(program: Program, step: Step, sizes: Sizes) -> Iterator[Finding]:

@@ -66,3 +66,5 @@ class Obligation:
     """About random numbers and positions inside layers."""
     possible: Formula | None = None
     """Where it is enough that some allowed mesh meets a condition: that condition, until it is settled."""
+    own: bool = False
+    """What breaks it is a fault of its own, also where the gradient of the same weights is wrong already."""

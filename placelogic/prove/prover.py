@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from placelogic.problem import Problem, SpecError
@@ -12,11 +13,11 @@ from placelogic.prove.arithmetic import check_arithmetic
 from placelogic.prove.collect import Collected, collect
 from placelogic.prove.confirm import Confirmation, complete, confirmer, dealer
 from placelogic.prove.divide import division_assumptions, settle
-from placelogic.prove.formula import FALSE, TRUE, Formula, both, either, test
+from placelogic.prove.formula import FALSE, TRUE, Formula, either
 from placelogic.prove.notes import notes
 from placelogic.prove.obligations import Obligation
 from placelogic.prove.queries import Basis, Premises, Question
-from placelogic.prove.ratio import ONE, TooLarge
+from placelogic.prove.ratio import TooLarge
 from placelogic.prove.sizes import Sizes, sizes_of
 from placelogic.prove.smallest import Found, GaveUp, smallest
 from placelogic.prove.solver import RLIMIT, TIMEOUT_S, Limits, Named, Solver, Status
@@ -119,6 +120,7 @@ def _decide(
     pending = [one for one in obligations if one.violation != FALSE]
     together = solver.check(either(*(one.violation for one in pending)))
     findings: list[Finding] = []
+    own: list[Finding] = []
     refuted = undecided = 0
     used = set(together.core)
     if together.status != "unsat" and not options.explain:
@@ -141,8 +143,14 @@ def _decide(
                     refuted += not one.warning
                     told_here = _finding(program, sizes, one, env, at)
                     findings.append(told_here)
+                    if one.own:
+                        own.append(told_here)
                     if options.every and not one.warning:
-                        findings += _others(program, sizes, solver, one, told_here, simulated)
+                        from placelogic.prove.others import others
+
+                        search = partial(_search, program, sizes, solver, simulated=simulated)
+                        tell = partial(_finding, program, sizes)
+                        findings += others(program, sizes, one, told_here, env, search, tell, _unknown)
                 case Found(sizes=env, confirmation=confirmation):
                     undecided += 1
                     findings.append(_unconfirmed(one, complete(sizes, env), confirmation))
@@ -155,7 +163,7 @@ def _decide(
     stated = sum(one.stated for one in obligations)
     counts = Obligations(len(obligations) - refuted - undecided, refuted, undecided, stated)
     verdict = "refuted" if refuted else "undecided" if undecided else "proved"
-    told = [*(_arranged(findings) if findings else ()), *notes(program, sizes, solver, collected.traces, stated, verdict == "proved")]
+    told = [*(_arranged(findings, own) if findings else ()), *notes(program, sizes, solver, collected.traces, stated, verdict == "proved")]
     report = SpecReport(
         name=program.name,
         verdict=verdict,
@@ -193,29 +201,6 @@ def _search(
     return smallest(solver, sizes, one.violation, confirmer(program, sizes, weights, layers))
 
 
-def _others(
-    program: Program, sizes: Sizes, solver: Solver, one: Obligation, known: Finding, simulated: dict[object, Outcome]
-) -> Iterator[Finding]:
-    """Further faults of the same obligation: those that show although the axes of each one before are 1."""
-    rest = one
-    single: set[str] = set()
-    while not single.issuperset(known.axes):
-        single.update(known.axes)
-        alone = [test("=", sizes.size(axis), ONE) for axis in known.axes]
-        rest = replace(rest, violation=both(rest.violation, *alone))
-        match _search(program, sizes, solver, rest, simulated):
-            case Found(sizes=env, confirmation=Confirmation(wrong=True, at=at)):
-                known = _finding(program, sizes, rest, env, at)
-                if known.axes and single.issuperset(known.axes):
-                    return  # the same fault: a factor such as dp/2 is wrong at dp = 1 too
-                yield known
-            case GaveUp(reason=reason):
-                yield _unknown(rest, reason)
-                return
-            case _:
-                return
-
-
 def _finding(
     program: Program, sizes: Sizes, one: Obligation, env: Mapping[str, int], at: Mapping[str, int] | None
 ) -> Finding:
@@ -224,10 +209,10 @@ def _finding(
     return finding(program, sizes, one, env, at)
 
 
-def _arranged(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+def _arranged(findings: Iterable[Finding], own: Iterable[Finding]) -> tuple[Finding, ...]:
     from placelogic.prove.findings import arrange
 
-    return arrange(findings)
+    return arrange(findings, {id(one) for one in own})
 
 
 # --- reports that are no decision -----------------------------------------------------------

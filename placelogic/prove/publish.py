@@ -7,6 +7,7 @@ one it builds on moves old values.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from placelogic.program.program import (
     Axes,
@@ -18,11 +19,12 @@ from placelogic.program.program import (
     Step,
     Weights,
 )
+from placelogic.prove.feeding import updates
 from placelogic.prove.formula import FALSE, TRUE, Formula, at_least, both, either, negate
 from placelogic.prove.obligations import Obligation
 from placelogic.prove.sizes import Sizes
 from placelogic.prove.state import Shards, partial
-from placelogic.prove.values import Publish, Trace, laid_out_apart, members
+from placelogic.prove.values import Publish, Read, Trace, laid_out_apart, members
 from placelogic.source import Span
 
 
@@ -30,10 +32,18 @@ def publication_obligations(
     program: Program, weights: Weights, step: Step, trace: Trace, cuts: Shards, sizes: Sizes, stated: bool
 ) -> Iterator[Obligation]:
     """SC04: after the update every copy of every parameter element is the new one."""
-    updated = max((read.order for read in trace.reads if read.what == "update"), default=None)
-    if updated is None:
-        return
-    update = next(read for read in trace.reads if read.what == "update" and read.order == updated)
+    ends = updates(trace)
+    for update, last in ends:
+        name = "" if len(ends) == 1 else f", after the update in line {update.origin.span.line}"
+        for one in _after(program, weights, step, trace, update, cuts, sizes, stated):
+            yield replace(one, name=one.name + name, violation=both(last, one.violation))
+
+
+def _after(
+    program: Program, weights: Weights, step: Step, trace: Trace, update: Read, cuts: Shards, sizes: Sizes, stated: bool
+) -> Iterator[Obligation]:
+    """The same, where this update is the last one that runs."""
+    updated = update.order
     where = update.origin.span if step.stated else weights.span
     layout = weights.params
     code = "FW01" if layout.materialized is not None else "SC04"

@@ -24,8 +24,8 @@ from placelogic.program.program import (
     Skip,
     Step,
     Update,
-    flat,
 )
+from placelogic.prove.feeding import fed, read_next
 from placelogic.prove.formula import FALSE, TRUE, Formula, at_least, both, either, negate, test
 from placelogic.prove.kinds import Kind
 from placelogic.prove.ratio import ONE, Ratio, TooLarge, const, var
@@ -40,6 +40,7 @@ from placelogic.prove.values import (
     Trace,
     Value,
     add,
+    clipped,
     guard,
     join,
     mark,
@@ -69,6 +70,10 @@ MAX_TERMS = 60
 """Different histories a gradient may have: each loop that acts on its buffer multiplies them."""
 
 
+MAX_UNROLLED = 6
+"""Turns that are run one by one where their number is fixed and each acts on what the ones before left."""
+
+
 class Run:
     """One weight group's step, executed symbolically. Everything is linear, so that a loop is
     `buffer <- A(buffer) + G(fresh)` and its effect follows from A and G."""
@@ -80,6 +85,7 @@ class Run:
         self._listening = True  # off while a loop is tried out on its own effect
 
     def run(self, step: Step) -> Trace:
+        self._step, self._fed = step, fed(step, self.group.sizes)
         buffers: Buffers = {}
         for op in step.ops:
             if isinstance(op, Loop):
@@ -140,6 +146,10 @@ class Run:
         second = again(fresh)
         if same(fresh, second) and same(before, again(before)):
             out = join(before, fresh)  # nothing acts on the buffer: every turn just adds
+        elif turns.constant is not None and 2 <= turns.constant <= MAX_UNROLLED and last.constant is not None:
+            out = before
+            for turn in range(int(last.constant - turns.constant) + 1, int(last.constant) + 1):
+                out = self._body(loop, mark(out), self.group.fresh(test("=", m, const(turn))), _ALWAYS, ONE)
         else:
             later = guard(join(self._later(fresh, second, again, m, last), self._kept(before, again, turns)), many)
             none = test("=", turns, const(0))
@@ -217,6 +227,7 @@ class Run:
             elif not accumulated and isinstance(op, Clip):
                 self._order += self._listening
                 self._read("clip", fresh, when.read, times, op.origin)
+                fresh = clipped(fresh)
             else:
                 buffers = self._op(op, buffers, when, times)
         return buffers
@@ -229,7 +240,7 @@ class Run:
                 return {**buffers, buffer: self.group.apply(op, buffers.get(buffer, {}))}
             case GatherGradients():
                 self._gradient_op(op)
-                buffer = self._updated_buffer()
+                buffer = read_next(self._step, op)
                 return {**buffers, buffer: self.group.apply(op, buffers.get(buffer, {}))}
             case ScaleLoss():
                 raise AssertionError("elaboration lets a loss be scaled while its gradient is fresh only")
@@ -237,12 +248,14 @@ class Run:
                 self._read("update", buffers.get(buffer, {}), when.read, times, op.origin)
             case Clip():
                 # Gradients that are placed S and still whole are cut here at the latest.
-                buffer = self._updated_buffer()
+                buffer = read_next(self._step, op)
                 value = self.group.settled(buffers.get(buffer, {}))
                 self._read("clip", value, when.read, times, op.origin)
-                return {**buffers, buffer: value}
+                return {**buffers, buffer: clipped(value)}
             case Skip():
-                self._read("skip", buffers.get(self._updated_buffer(), {}), when.read, times, op.origin)
+                for buffer, which in self._fed:
+                    read = both(when.read, which)
+                    self._read("skip", buffers.get(buffer, {}), read, times, op.origin, op.axes)
             case GatherParams() | BroadcastParams() | Refresh() | FetchParams() | OffloadGradients():
                 if self._listening:
                     self.trace.publishes.append(Publish(op, when.ran, self._order, when.followed))
@@ -252,23 +265,16 @@ class Run:
                 assert_never(op)
         return buffers
 
-    def _updated_buffer(self) -> str | None:
-        """Clip, skip and a gather of gradients work on what the update will read."""
-        step = self.group.program.step(self.group.weights.name)
-        assert step is not None
-        for op in flat(step.ops):
-            if isinstance(op, Update):
-                return op.buffer
-        return None
-
     def _gradient_op(self, op: Op) -> None:
         if self._listening:
             self.trace.last_gradient_op = (self._order, op.origin)
 
-    def _read(self, what: str, value: Value, when: Formula, times: Ratio, origin: Origin) -> None:
+    def _read(
+        self, what: str, value: Value, when: Formula, times: Ratio, origin: Origin, axes: tuple[str, ...] = ()
+    ) -> None:
         if self._listening:
             terms = {term.name: tuple(value.get(term.name, ())) for term in self.group.program.work.losses}
-            self.trace.reads.append(Read(what, terms, when, times, self._order, origin))
+            self.trace.reads.append(Read(what, terms, when, times, self._order, origin, axes))
 
 
 def _only_adds(loop: Loop) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from time import monotonic
+from time import process_time
 
 from placelogic.prove.confirm import Confirmation
 from placelogic.prove.formula import Formula, equal, test
@@ -16,7 +16,7 @@ from placelogic.prove.solver import Solver
 MAX_MESHES = 300
 """Meshes tried, smallest first, before the solver's own model is taken as it is."""
 PATIENCE_S = 5.0
-"""Wall clock of that search, a backstop where single queries are slow."""
+"""CPU time of that search, all its queries together: then the counterexample is told as it is."""
 MAX_REJECTED = 8
 """Models that the simulation may contradict before the search stops."""
 
@@ -46,8 +46,9 @@ def smallest(
         return GaveUp(answer.reason)
     first: Found | None = None
     rejected = 0
-    for mesh in _meshes(solver, sizes, violation, answer.model):
-        model = _shrink(solver, sizes, violation, mesh)
+    end = process_time() + PATIENCE_S
+    for mesh in _meshes(solver, sizes, violation, answer.model, end):
+        model = _shrink(solver, sizes, violation, mesh, end)
         if model is None:
             continue
         confirmation = confirm(model)
@@ -63,15 +64,14 @@ def smallest(
     return first
 
 
-def _meshes(solver: Solver, sizes: Sizes, violation: Formula, model: Mapping[str, int]):
+def _meshes(solver: Solver, sizes: Sizes, violation: Formula, model: Mapping[str, int], end: float):
     """Sizes of the open axes, by number of devices; each is a lower bound plus a little."""
     axes = [axis for axis in sizes.axis_names if axis in sizes.open]
-    start = tuple(_least(solver, violation, axis, model.get(axis, 1)) for axis in axes)
+    start = tuple(_least(solver, violation, axis, model.get(axis, 1), end) for axis in axes)
     heap = [(_product(start), start)]
     seen = {start}
-    end = monotonic() + PATIENCE_S
     for _ in range(MAX_MESHES):
-        if not heap or monotonic() > end:
+        if not heap or process_time() > end:
             return
         _, point = heapq.heappop(heap)
         yield dict(zip(axes, point))
@@ -82,12 +82,14 @@ def _meshes(solver: Solver, sizes: Sizes, violation: Formula, model: Mapping[str
                 heapq.heappush(heap, (_product(bigger), bigger))
 
 
-def _least(solver: Solver, violation: Formula, name: str, known: int) -> int:
+def _least(solver: Solver, violation: Formula, name: str, known: int, end: float) -> int:
     """The smallest value of one size at which the violation can hold, by bisection below a known one."""
     low, high = 1, known
     while low < high:
         middle = (low + high) // 2
-        answer = solver.check(violation, test("<=", var(name), const(middle)), model=True)
+        if process_time() > end:
+            return known
+        answer = solver.check(violation, test("<=", var(name), const(middle)), model=True, quick=True)
         if answer.status == "sat" and answer.model is not None:
             high = min(middle, answer.model.get(name, middle))
         else:
@@ -95,10 +97,12 @@ def _least(solver: Solver, violation: Formula, name: str, known: int) -> int:
     return low
 
 
-def _shrink(solver: Solver, sizes: Sizes, violation: Formula, mesh: Mapping[str, int]) -> Mapping[str, int] | None:
+def _shrink(
+    solver: Solver, sizes: Sizes, violation: Formula, mesh: Mapping[str, int], end: float
+) -> Mapping[str, int] | None:
     """With these axis sizes: the least M, then token counts, then other sizes, one after the other."""
     fixed = [equal(axis, size) for axis, size in mesh.items()]
-    answer = solver.check(violation, *fixed, model=True)
+    answer = solver.check(violation, *fixed, model=True, quick=True)
     if answer.status != "sat" or answer.model is None:
         return None
     rest = [name for name in sizes.open if name not in mesh and name not in sizes.axis_names]
@@ -107,8 +111,8 @@ def _shrink(solver: Solver, sizes: Sizes, violation: Formula, mesh: Mapping[str,
     model = dict(answer.model)
     for name in order:
         value = 1
-        while value < min(model.get(name, 1), 64):
-            smaller = solver.check(violation, *fixed, equal(name, value), model=True)
+        while value < min(model.get(name, 1), 64) and process_time() < end:
+            smaller = solver.check(violation, *fixed, equal(name, value), model=True, quick=True)
             if smaller.status == "sat" and smaller.model is not None:
                 model = dict(smaller.model)
                 break

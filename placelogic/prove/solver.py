@@ -13,6 +13,8 @@ from placelogic.prove.formula import FALSE, TRUE, Formula, smt, symbol, unquoted
 
 RLIMIT = 20_000_000
 """Solver steps per query: the same on every machine, some seconds of work at most."""
+CONVENIENCE_RLIMIT = 2_000_000
+"""The same for queries that only make a counterexample smaller."""
 TIMEOUT_S = 20.0
 """Wall clock per query, a backstop only."""
 
@@ -131,13 +133,16 @@ class Solver:
         lines += [f"(assert (or {smt(formula)} false))" for formula in formulas]
         return list(self._z3.parse_smt2_string("\n".join(lines)))
 
-    def check(self, goal: Formula = TRUE, *more: Formula, model: bool = False) -> Answer:
-        """Whether `goal` (and `more`) can hold; `model`: also give sizes at which it does."""
+    def check(self, goal: Formula = TRUE, *more: Formula, model: bool = False, quick: bool = False) -> Answer:
+        """Whether `goal` (and `more`) can hold; `model`: also give sizes at which it does. `quick`: with a part of
+        the steps only, where an answer is a convenience."""
         goals = [formula for formula in (goal, *more) if formula != TRUE]
         if FALSE in goals:
             return Answer("unsat")
         checkpoint()
         self._solver.push()
+        if quick:
+            self._solver.set("rlimit", min(CONVENIENCE_RLIMIT, self._limits.rlimit))
         try:
             if goals:
                 self._solver.add(*self._parse(goals))
@@ -152,6 +157,8 @@ class Solver:
             return Answer("unknown", reason=self._reason(monotonic() - started))
         finally:
             self._solver.pop()
+            if quick:
+                self._solver.set("rlimit", self._limits.rlimit)
 
     def _reason(self, seconds: float) -> str:
         """Why the solver gave up, in a person's words; z3 calls either limit "canceled"."""

@@ -14,7 +14,8 @@ from placelogic.program.program import (
     Weights,
 )
 from placelogic.prove.alignment import apart, same_dimension
-from placelogic.prove.formula import TRUE, Formula, at_least, both, either, negate
+from placelogic.prove.feeding import updates
+from placelogic.prove.formula import TRUE, Formula, at_least, both, either, negate, not_zero
 from placelogic.prove.kinds import Stack, stack
 from placelogic.prove.obligations import Obligation
 from placelogic.prove.sizes import Sizes
@@ -42,7 +43,7 @@ def shards(program: Program, weights: Weights, trace: Trace, sizes: Sizes) -> Sh
 
     Where all agree the owner updates; where none is cut everyone does."""
     out: dict[str, tuple[Shard, ...]] = {}
-    updates = [read for read in trace.reads if read.what == "update"]
+    found_here = [read for read in trace.reads if read.what == "update"]
     layouts = (("optimizer", weights.optimizer_state), ("gradients", weights.gradients), ("params", weights.params))
     for index, axis in enumerate(program.mesh.axes):
         found = []
@@ -51,7 +52,7 @@ def shards(program: Program, weights: Weights, trace: Trace, sizes: Sizes) -> Sh
             if cut is not None and entry is not None:
                 found.append(Shard(state, cut, entry.origin))
         known = {shard.cut for shard in found}
-        for read in updates:
+        for read in found_here:
             left: dict[Stack, list[Formula]] = {}
             for term in (t for terms in read.terms.values() for t in terms):
                 cut = term.kinds[index].cut
@@ -164,23 +165,24 @@ def replica_obligations(
     program: Program, weights: Weights, step: Step, trace: Trace, cuts: Shards, sizes: Sizes, stated: bool
 ) -> Iterator[Obligation]:
     """SC01: devices that update the same element do so from equal gradients."""
-    updates = [read for read in trace.reads if read.what == "update"]
-    last = max((read.order for read in updates), default=0)
-    healed = {
-        axis
-        for publish in trace.publishes
-        if isinstance(publish.op, BroadcastParams) and publish.order > last and publish.when == TRUE
-        for axis in publish.op.axes
-        if not weights.master
-    }
+    found = [read for read in trace.reads if read.what == "update"]
+    ends = updates(trace)
+
+    def healed(axis: str) -> Formula:
+        """The sizes at which a broadcast after the last update makes all copies the root's."""
+        moves = [] if weights.master else [
+            publish for publish in trace.publishes if isinstance(publish.op, BroadcastParams) and axis in publish.op.axes
+        ]
+        return either(*(both(when, publish.when) for publish in moves for u, when in ends if publish.order > u.order))
+
     for index, axis in enumerate(program.mesh.axes):
         owners = partial(cuts[axis])
-        if owners == TRUE or axis in healed:
+        if owners == TRUE or (made_alike := healed(axis)) == TRUE:
             continue
         several = at_least(members(weights, sizes, axis), 2)
         unequal = [
-            both(read.when, t.when, several if t.kinds[index].value == "share" else t.kinds[index].ruined)
-            for read in updates
+            both(read.when, t.when, not_zero(t.scale), several if t.kinds[index].value == "share" else t.kinds[index].ruined)
+            for read in found
             for terms in read.terms.values()
             for t in terms
             if t.kinds[index].value == "share" or t.kinds[index].mixed
@@ -190,13 +192,13 @@ def replica_obligations(
             code="SC01",
             weights=weights.name,
             axes=(axis,),
-            violation=both(within_loop(either(*unequal), sizes), negate(owners)),
-            span=updates[-1].origin.span if updates and updates[-1].origin.stated else _where(step, weights),
+            violation=both(within_loop(either(*unequal), sizes), negate(owners), negate(made_alike)),
+            span=found[-1].origin.span if found and found[-1].origin.stated else _where(step, weights),
             stated=stated,
             message=f"copies of `{weights.name}` along {axis} apply different updates and drift apart",
             label=f"each device along {axis} updates from its own value",
             shown=("an update of its own", "one update"),
-            read=updates[-1] if updates else None,
+            read=found[-1] if found else None,
             help=f"sum or average the gradient over {axis} before `update`",
             fault="nonuniform",
         )

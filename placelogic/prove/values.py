@@ -35,7 +35,8 @@ TURN = "m."
 class Term:
     """`kinds`: one per axis, in mesh order. `when`: on the micro-batch and on M. `counted`: axes
     along which copies were added up. `repeats`: a loop transformed it once more. `unknown`: the
-    sizes at which a loop transformed it so often that its scale is not followed any further."""
+    sizes at which a loop transformed it so often that its scale is not followed any further. `clipped`:
+    it was there when the gradient was clipped, so that it carries the clip factor."""
 
     scale: Ratio
     kinds: tuple[Kind, ...]
@@ -43,13 +44,14 @@ class Term:
     counted: tuple[str, ...] = ()
     repeats: bool = False
     unknown: Formula = FALSE
+    clipped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
     """A point where the buffer is used by something nonlinear. `terms`: loss term -> its terms.
     `when`: the sizes at which it is reached with these terms. `times`: how often it runs.
-    `order`: its position among all operations of the step."""
+    `order`: its position among all operations of the step. `axes`: over which a skip looks."""
 
     what: str
     terms: Mapping[str | None, tuple[Term, ...]]
@@ -57,6 +59,7 @@ class Read:
     times: Ratio
     order: int
     origin: Origin
+    axes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +184,11 @@ def guard(buffers: Buffers, when: Formula) -> Buffers:
     }
 
 
+def clipped(value: Value) -> Value:
+    """What the clip factor was multiplied on; what is added later goes without it."""
+    return {name: [replace(t, clipped=True) for t in terms] for name, terms in value.items()}
+
+
 def mark(buffers: Buffers) -> Buffers:
     return each(buffers, lambda t: replace(t, repeats=True))
 
@@ -205,8 +213,8 @@ def unstable(turn: Buffers, next_turn: Buffers) -> Buffers:
 def same(a: Buffers, b: Buffers) -> bool:
     """Equal terms, one by one, whatever was noted about how they came about."""
     return all(
-        [(t.scale, t.kinds, t.when) for t in a.get(buffer, {}).get(name, ())]
-        == [(t.scale, t.kinds, t.when) for t in b.get(buffer, {}).get(name, ())]
+        [(t.scale, t.kinds, t.when, t.clipped) for t in a.get(buffer, {}).get(name, ())]
+        == [(t.scale, t.kinds, t.when, t.clipped) for t in b.get(buffer, {}).get(name, ())]
         for buffer in dict.fromkeys([*a, *b])
         for name in dict.fromkeys([*a.get(buffer, {}), *b.get(buffer, {})])
     )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from placelogic.program.facts import Facts
-from placelogic.program.program import Axes, Program, Skip, Weights
-from placelogic.prove.formula import FALSE, TRUE, Formula, at_least, both, either
-from placelogic.prove.obligations import Obligation
+from placelogic.program.facts import Facts, Flow
+from placelogic.program.program import Origin, Program, Weights
+from placelogic.prove.formula import FALSE, TRUE, Formula, at_least, both, either, not_zero
+from placelogic.prove.layers import is_plain, when_of
+from placelogic.prove.obligations import Obligation, Through
 from placelogic.prove.sizes import Sizes
 from placelogic.prove.values import Read, Trace, members, unseen, within_loop
 
@@ -81,43 +83,89 @@ def conflict_obligations(program: Program, sizes: Sizes) -> Iterator[Obligation]
         )
 
 
-def skip_obligations(program: Program, traces: Mapping[str, Trace], sizes: Sizes) -> Iterator[Obligation]:
-    """SC08: whether to skip the step is one decision of the whole job."""
-    decisions: dict[tuple[Axes, object], list[tuple[Weights, Read]]] = {}
-    for step in program.steps:
-        skips = [op for op in step.ops if isinstance(op, Skip)]
-        reads = [read for read in traces[step.weights].reads if read.what == "skip"]
-        for skip, read in zip(skips, reads):
-            decisions.setdefault((skip.axes, skip.origin), []).append((program.group(step.weights), read))
-    for (axes, origin), seen in decisions.items():
-        for index, axis in enumerate(program.mesh.axes):
-            differ = FALSE if axis in axes else either(*(_sees_other(program, w, r, index, axis, sizes) for w, r in seen))
-            yield Obligation(
-                name=f"one decision to skip, over {axis}",
-                code="SC08",
-                weights=None,
-                axes=(axis,),
-                violation=differ,
-                span=seen[0][1].origin.span,
-                stated=True,
-                message=f"devices along {axis} may decide differently whether to skip the step",
-                label=f"{axis} is left out, and devices along it see different gradients",
-                shown=("decides from gradients {i}", "one decision"),
-                help=f"add {axis} to the axes of `skip on overflow over ...`",
-                fault="nonuniform",
-            )
+def skip_obligations(
+    program: Program, flowing: Mapping[str, Sequence[tuple[Flow | None, Trace]]], sizes: Sizes
+) -> Iterator[Obligation]:
+    """SC08: whether to skip the step is one decision of the whole job. The skips of all steps make it together, as
+    all clips are one event: each looks at the gradients of all trained weights, over its own axes. So the decision
+    is a copy along an axis that some skip leaves out only where every gradient is. A step may skip twice: the
+    second skips are another decision, in which a step with one takes part with that one.
+
+    `flowing`: weights -> what their step makes of gradients that come as the facts say (None), and otherwise."""
+    seen: list[tuple[Weights, Flow | None, list[Read]]] = []
+    for name, traces in flowing.items():
+        for flow, trace in traces:
+            reads = [read for read in trace.reads if read.what == "skip"]
+            if reads:
+                seen.append((program.group(name), flow, reads))
+    rounds = max((len({read.order for read in reads}) for _, _, reads in seen), default=0)
+    for number in range(rounds):
+        together = [(weights, flow, read) for weights, flow, reads in seen for read in _round(reads, number)]
+        for axis in program.mesh.axes:
+            yield from _over(program, axis, together, f"the {number + 1}. " if rounds > 1 else "one ", sizes)
 
 
-def _sees_other(program: Program, weights: Weights, read: Read, index: int, axis: str, sizes: Sizes) -> Formula:
+def _round(reads: list[Read], number: int) -> list[Read]:
+    """What the skip of this number reads (from each buffer that may be updated from), else the last one."""
+    orders = sorted({read.order for read in reads})
+    return [read for read in reads if read.order == orders[min(number, len(orders) - 1)]]
+
+
+def _over(
+    program: Program, axis: str, seen: list[tuple[Weights, Flow | None, Read]], which: str, sizes: Sizes
+) -> Iterator[Obligation]:
+    apart = [read for _, _, read in seen if axis not in read.axes]
+    where = apart[0].origin if apart else seen[0][2].origin
+    several = len({frozenset(read.axes) for _, _, read in seen}) > 1
+    usual = [
+        both(read.when, _sees_other(program, weights, read, axis, sizes))
+        for weights, flow, read in seen
+        if flow is None and apart
+    ]
+    decision = _decision(axis, f"{which}decision to skip, over {axis}", where, either(*usual), several)
+    yield decision
+    for weights, flow, read in seen:
+        if flow is not None and apart:
+            differ = both(when_of(flow.when, sizes), read.when, _differs(program, weights, read, axis, sizes))
+            if differ != FALSE:
+                name = f"{decision.name}, by {flow.tensor} of {flow.block}"
+                yield replace(decision, name=name, violation=differ, through=Through(flow, {}))
+
+
+def _decision(axis: str, name: str, origin: Origin, differ: Formula, several: bool) -> Obligation:
+    return Obligation(
+        name=name,
+        code="SC08",
+        weights=None,
+        axes=(axis,),
+        violation=differ,
+        span=origin.span,
+        stated=True,
+        message=f"devices along {axis} may decide differently whether to skip the step",
+        label=f"{axis} is left out, and devices along it see different gradients",
+        shown=("decides from gradients {i}", "one decision"),
+        help=f"add {axis} to the axes of {'every' if several else ''} `skip on overflow over ...`".replace("  ", " "),
+        fault="nonuniform",
+    )
+
+
+def _sees_other(program: Program, weights: Weights, read: Read, axis: str, sizes: Sizes) -> Formula:
     """Devices along the axis hold different values of this group at this point."""
+    differ = FALSE
+    if is_plain(program, weights.name):  # else none of its gradients comes as this trace has it
+        differ = _differs(program, weights, read, axis, sizes)
+    # Stages that hold nothing of it see no gradient; that matters where they update other weights.
+    return either(differ, unseen(program, weights, sizes, axis))
+
+
+def _differs(program: Program, weights: Weights, read: Read, axis: str, sizes: Sizes) -> Formula:
     several = at_least(members(weights, sizes, axis), 2)
+    index = program.mesh.axes.index(axis)
     out: list[Formula] = []
     for term in (t for terms in read.terms.values() for t in terms):
         kind = term.kinds[index]
         if kind.cut is not None or kind.value == "share":
-            out.append(both(term.when, several))
+            out.append(both(term.when, several, not_zero(term.scale)))
         if kind.mixed:
             out.append(both(term.when, kind.ruined))
-    # Stages that hold nothing of it see no gradient; that matters where they update other weights.
-    out.append(unseen(program, weights, sizes, axis))
     return within_loop(either(*out), sizes)

@@ -19,7 +19,7 @@ Expected = Literal["equal", "different"]
 _FACTOR = re.compile(r"(?:\((\d+)/(\d+)\)|(\d+)) g")
 _COUNTED = re.compile(r"tokens of (\w+)=(\d+)")
 PER_ITEM = "tokens per item"
-_FACTORED = ("GI01", "GI02", "GI03", "GI04", "GI05", "GI06")
+_FACTORED = ("GI01", "GI02", "GI03", "GI04", "GI05", "GI06", "FW06")
 """Codes whose counterexample says what is fed to the optimizer; that of GI07 is what is clipped."""
 
 
@@ -55,11 +55,6 @@ def cases(
 ) -> Iterator[Case | Left]:
     """For a proved spec one mesh with every axis in use; for a refuted one the mesh of each counterexample,
     or the sizes wanted, if any."""
-    stated = program.layers is not None and program.layers.overrides
-    unlike = program.layering is not None and program.layering.flows
-    if (stated or unlike) and report.verdict in ("proved", "refuted"):
-        yield Left(report.name, report.verdict, INSIDE)
-        return
     try:
         match report.verdict:
             case "proved":
@@ -91,16 +86,16 @@ def _at(name: str, meeting: Meeting, verdict: str | None) -> Case:
             raise NoMesh(f"at the sizes to be replayed {error.problems[0].message}") from None
         if verdict not in ("proved", "refuted"):
             raise NoMesh(f"at the sizes to be replayed the verdict is {verdict}")
-        if any(_inside_layers(finding) for finding in report.findings):
-            raise NoMesh(f"at the sizes to be replayed {INSIDE}")
+        if any(_broken(finding) for finding in report.findings):
+            raise NoMesh(f"at the sizes to be replayed {BROKEN}")
     return Case(name, meeting, verdict, "equal" if verdict == "proved" else "different")
 
 
-INSIDE = "it is about what happens inside layers, and the model of a replay has layers of its own"
+BROKEN = "what an axis cuts does not divide, and no device can have a broken piece of it"
 
 
-def _inside_layers(finding: Finding) -> bool:
-    return finding.severity == "error" and finding.code.startswith("FW") and finding.code not in ("FW01", "FW02")
+def _broken(finding: Finding) -> bool:
+    return finding.severity == "error" and finding.code == "FW07"
 
 
 def _refuted(program: Program, report: SpecReport) -> Iterator[Case | Left]:
@@ -113,16 +108,16 @@ def _refuted(program: Program, report: SpecReport) -> Iterator[Case | Left]:
         if key in seen:
             continue
         seen.add(key)
-        if _inside_layers(finding):
-            yield Left(report.name, "refuted", f"{finding.code}: {INSIDE}")
+        if _broken(finding):
+            yield Left(report.name, "refuted", f"{finding.code}: it cannot be carried out: {BROKEN}")
             continue
         try:
-            yield _counterexample(report.name, program, finding, example)
+            yield refuted_case(report.name, program, finding, example)
         except NoMesh as reason:
             yield Left(report.name, "refuted", str(reason))
 
 
-def _counterexample(name: str, program: Program, finding: Finding, example: Counterexample) -> Case:
+def refuted_case(name: str, program: Program, finding: Finding, example: Counterexample) -> Case:
     meeting = of_counterexample(program, example)
     counts = {}
     for told, count in example.quantities.items():
@@ -132,8 +127,8 @@ def _counterexample(name: str, program: Program, finding: Finding, example: Coun
     for row in example.devices:
         factor = _FACTOR.fullmatch(row.applies)
         simple = row.single == "g" and finding.code in _FACTORED
-        if simple and (factor or row.applies == "g"):
-            value = Fraction(1)
+        if simple and (factor or row.applies in ("g", "0")):
+            value = Fraction(row.applies == "g")
             if factor:
                 value = Fraction(int(factor[3])) if factor[3] else Fraction(int(factor[1]), int(factor[2]))
             factors.append((row.device, value))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from math import prod
 
 import torch
 import torch.distributed as dist
@@ -64,6 +65,19 @@ class Comm:
         _reduce_scatter(found, whole, group=self._group)
         self._log.add("reduce-scatter", whole)
         return found
+
+    def all_to_all(self, pieces: Sequence[torch.Tensor], shapes: Sequence[tuple[int, ...]]) -> list[torch.Tensor]:
+        """`pieces[i]` goes to member i; what every member sent to this one, of these shapes."""
+        if self.size == 1:
+            return list(pieces)
+        order = sorted(range(self.size), key=lambda place: self.members[place])
+        sent = torch.cat([pieces[place].detach().reshape(-1) for place in order])
+        sizes = [prod(shapes[place]) for place in order]
+        found = sent.new_empty(sum(sizes))
+        dist.all_to_all_single(found, sent, sizes, [pieces[place].numel() for place in order], group=self._group)
+        self._log.add("all-to-all", sent)
+        came = dict(zip(order, found.split(sizes)))
+        return [came[place].reshape(shape) for place, shape in enumerate(shapes)]
 
     def broadcast(self, tensor: torch.Tensor, root: int) -> torch.Tensor:
         """What the member number `root` has; equal shapes."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from dataclasses import dataclass
 from fractions import Fraction
-from math import prod
+from math import isnan, prod
 
 import torch
 
@@ -32,6 +32,15 @@ def normal(what: tuple[object, ...], *shape: int) -> torch.Tensor:
     """Drawn on the CPU, so that every kind of device gets the same numbers."""
     drawn = torch.randn(*shape, generator=generator(*what), dtype=torch.float64, device="cpu")
     return drawn.to(torch.get_default_device(), torch.get_default_dtype())
+
+
+def apart(found: torch.Tensor, expected: torch.Tensor) -> float:
+    """How far numbers are from what is expected, relative to these where they are larger than one; infinite
+    where one is no number."""
+    if not len(found):
+        return 0.0
+    difference = float((found - expected).abs().max() / expected.abs().max().clamp(min=1))
+    return float("inf") if isnan(difference) else difference
 
 
 @dataclass(frozen=True, slots=True)

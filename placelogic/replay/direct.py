@@ -14,18 +14,20 @@ from placelogic.replay.data import Setup
 from placelogic.replay.job import Gap, Job, without_clip
 from placelogic.replay.launch import LIMIT, Place, launch
 
+Factors = tuple[float | None, ...]
+
 
 @dataclass(frozen=True, slots=True)
 class Run:
     """One optimizer on one mesh. `gaps`: per rank. `stops`: weights and why they cannot go on. `factors`:
     per rank, weights -> for each loss term, what it fed the optimizer in units of the single device's
-    gradient, clipping left out; None where that is no number. `sent`: per purpose and kind, bytes of one step on rank 0. `held`:
+    gradient, clipping left out: for all weights, or each of their matrices; None where that is no number. `sent`: per purpose and kind, bytes of one step on rank 0. `held`:
     per rank and state, bytes."""
 
     optimizer: str
     gaps: tuple[tuple[Gap, ...], ...]
     stops: tuple[tuple[str, str], ...]
-    factors: tuple[Mapping[str, tuple[float | None, ...]], ...]
+    factors: tuple[Mapping[str, tuple[Factors, ...]], ...]
     sent: Mapping[tuple[str, str], int] = field(default_factory=dict)
     held: tuple[Mapping[str, int], ...] = ()
     elements: Mapping[str, int] = field(default_factory=dict)
@@ -94,19 +96,21 @@ def _rank(rank: int, world: int, tasks: Sequence[Task]) -> list[list[dict[str, o
                 bare.run(1)
                 each.append(_factors(bare.fed))
             for one in runs:
-                one["factors"] = {name: tuple(factors.get(name) for factors in each) for name in each[0]}
+                one["factors"] = {name: tuple(factors.get(name, ()) for factors in each) for name in each[0]}
         found.append(runs)
     return found
 
 
-def _factors(fed: Mapping[str, tuple[torch.Tensor, torch.Tensor]]) -> dict[str, float | None]:
+def _factors(fed: Mapping[str, Sequence[tuple[torch.Tensor, torch.Tensor]]]) -> dict[str, Factors]:
     """By how much each gradient is too large, where it is a multiple of the right one."""
-    found: dict[str, float | None] = {}
-    for name, (gradient, expected) in fed.items():
-        if not len(expected):
-            continue
-        factor = float((gradient @ expected) / (expected @ expected))
-        exact = 1e-9 if gradient.dtype is torch.float64 else 1e-4
-        close = bool(((gradient - factor * expected).abs() <= exact * expected.abs().max()).all())
-        found[name] = factor if close else None
-    return found
+    return {
+        name: tuple(_factor(gradient, expected) for gradient, expected in pairs if bool(expected.any()))
+        for name, pairs in fed.items()
+    }
+
+
+def _factor(gradient: torch.Tensor, expected: torch.Tensor) -> float | None:
+    factor = float((gradient @ expected) / (expected @ expected))
+    exact = 1e-9 if gradient.dtype is torch.float64 else 1e-4
+    close = bool(((gradient - factor * expected).abs() <= exact * expected.abs().max()).all())
+    return factor if close else None

@@ -4,17 +4,33 @@ Everything here is about layouts and known to every rank; numbers are elsewhere 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Protocol
 
 import torch
 
 from placelogic.program.program import Axes, Layout, Weights
-from placelogic.replay.shape import Shape
+from placelogic.replay.shape import Shape, Sizes
 from placelogic.simulate.mesh import Grid
 
 
 class CannotRun(Exception):
     """One weight group cannot go on: data, a tensor or an owner is missing, or shapes clash."""
+
+
+class Elements(Protocol):
+    """The elements of a group: how many, which tensor and block each is of, and who holds it (shape.py)."""
+
+    count: int
+    tensor: torch.Tensor
+    block: torch.Tensor
+
+    def tables(self, layout: Layout) -> dict[str, tuple[torch.Tensor, ...]]: ...
+
+    def dealt(self, axes: Axes) -> dict[str, torch.Tensor]: ...
+
+
+Tensors = Callable[[Weights, Sizes, bool], Elements]
 
 
 class Rule:
@@ -30,15 +46,20 @@ class Rule:
 class Group:
     """Layouts of one weight group on every device of the mesh."""
 
-    def __init__(self, number: int, weights: Weights, grid: Grid, split: Axes) -> None:
+    def __init__(
+        self, number: int, weights: Weights, grid: Grid, split: Axes, tensors: Tensors | None = None, kept: Axes = ()
+    ) -> None:
+        """`tensors`: those of the operations that use the weights; None: of a small model of its own. `kept`:
+        axes along which each device keeps only its own piece of the gradient that reaches these weights."""
         self.number = number
         self.weights = weights
         self.name = weights.name
         self.grid = grid
         self.split = split
+        self.kept = kept
         self.stop: str | None = None
         self._place_uses()
-        self.shape = Shape(weights, self._size, self.shifted)
+        self.shape = (tensors or Shape)(weights, self._size, self.shifted)
         self.count = self.shape.count
         self._rules: list[Rule] = []
         self._locals: dict[frozenset[Rule], list[torch.Tensor]] = {}
@@ -87,6 +108,7 @@ class Group:
             for a in cut.axes
             if a not in self.split and a not in self.own_room and a != self.uses_axis
         }
+        parts |= {a: "rows" for a in self.kept if a not in (*self.split, *self.own_room, self.uses_axis)}
         self.row_parts = tuple(a for a in grid.axes if parts.get(a) == "rows")
         self.column_parts = tuple(a for a in grid.axes if parts.get(a) == "columns")
         self.computed_rules = (*self.own_room.values(), *self.routed_room.values())
@@ -169,8 +191,9 @@ class Group:
             rules += [self.rule(axis, (found[axis],)) for axis in bare]
         return rules
 
-    def check(self, clipped: bool, microbatches: int, gathered: frozenset[str]) -> None:
-        """Raises CannotRun where no run is needed to know. `gathered`: axes the step gathers params over."""
+    def check(self, clipped: bool, microbatches: int, gathered: frozenset[str], tied: bool) -> None:
+        """Raises CannotRun where no run is needed to know. `gathered`: axes the step gathers params over. `tied`:
+        two operations of layers use one table."""
         w, size = self.weights, self._size
         for axis in (axis for cut in w.params.cuts if cut.letter == "S" for axis in cut.axes):
             if size[axis] == 1 or axis in self.routed or axis == self.uses_axis or self.materialized:
@@ -194,5 +217,5 @@ class Group:
                 raise CannotRun("gradients are not kept, and there are several micro-batches")
             if clipped:
                 raise CannotRun("gradients are not kept, and the norm needs all of them")
-            if w.uses is not None and w.uses.first and w.uses.last:
+            if tied or (w.uses is not None and w.uses.first and w.uses.last):
                 raise CannotRun("gradients are not kept, and the weights are used twice in a backward pass")

@@ -7,23 +7,27 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from placelogic.layers.operations import tied
 from placelogic.program.program import BroadcastParams, GatherParams, Loop, Op, Program, Update, flat
 from placelogic.replay import events, optimizers
+from placelogic.replay.arriving import arrive
 from placelogic.replay.buffers import Buffer
 from placelogic.replay.comms import Comms
-from placelogic.replay.data import Data, Setup
+from placelogic.replay.data import Data, Setup, apart
 from placelogic.replay.group import CannotRun, Group
-from placelogic.replay.model import Model
+from placelogic.replay.models import Models
 from placelogic.replay.rounding import ORDER, Reordered
 from placelogic.replay.state import State
 from placelogic.replay.step import Event, Runner
+from placelogic.simulate.arriving import lines_of
 from placelogic.simulate.mesh import Grid
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
     """The largest difference to the single device on one rank. `what`: gradient (as fed to the
-    optimizer), params, state (moments and master copies), clip, or, with weights None, skip and order (rounding.py)."""
+    optimizer), params, state (moments and master copies), clip, or, with weights None, forward (what the last block
+    leaves), skip and order (rounding.py)."""
 
     weights: str | None
     step: int
@@ -43,18 +47,18 @@ class Job:
         self.grid = Grid(program.mesh.axes, setup.sizes)
         self.data = Data(program, self.grid, setup)
         self.optimizer = optimizer
-        split = self.data.work.split
-        self.groups = [Group(i, w, self.grid, split) for i, w in enumerate(program.weights)]
+        self.model = Models(program, self.grid, self.data, comms, only)
+        self.groups = self.model.groups
         self.trained = [g for g in self.groups if not g.weights.frozen]
-        self.model = Model(self.groups, self.data, only)
         self.states = {g.number: State(g, comms, setup.seed) for g in self.groups}
         rounded = torch.get_default_dtype() is not torch.float64
         clip = program.clip is not None
         self._reordered = Reordered(self.model, self.states, self.trained, clip) if rounded else None
         self._stepping = [any(g.holder[x] for g in self.trained) for x in range(self.grid.count)]
         self.gaps: list[Gap] = []
-        # The first step's gradients: what this rank fed, and the single device's, element by element.
-        self.fed: dict[str, tuple[torch.Tensor, torch.Tensor]] = {}
+        # The first step's gradients: what this rank fed, and the single device's, element by element; one pair for
+        # all weights of a group, or for each matrix where operations have their own.
+        self.fed: dict[str, list[tuple[torch.Tensor, torch.Tensor]]] = {}
         # The gradient buffers of the last step.
         self.kept: list[Buffer] = []
         for group in self.groups:
@@ -64,11 +68,12 @@ class Job:
         step = self.program.step(group.name)
         ops = tuple(flat(step.ops)) if step is not None else ()
         gathered = frozenset(axis for op in ops if isinstance(op, GatherParams) for axis in op.axes)
+        twice = tied(self.program.layers.blocks) if self.program.layers is not None else ()
         for conflict in self.program.conflicts:
             if conflict.weights == group.name and self.grid.size[conflict.axis] > 1:
                 group.stop = group.stop or f"{conflict.state} are placed twice along {conflict.axis}"
         try:
-            group.check(self.program.clip is not None, self.data.microbatches, gathered)
+            group.check(self.program.clip is not None, self.data.microbatches, gathered, group.name in twice)
         except CannotRun as stop:
             group.stop = group.stop or str(stop)
 
@@ -110,6 +115,8 @@ class Job:
         runners = self._runners(step, expected)
         with self.comms.log.purpose("gradients"):
             self._drive(step, runners, complete, squares)
+        if (gap := self.model.forward_gap()) is not None:
+            self.gaps.append(Gap(None, step, "forward", gap))
         self.kept = [buffer for runner in runners for buffer in runner.buffers.values()]
         for group in self.trained:
             self._single_step(group, expected[group.number])
@@ -126,8 +133,8 @@ class Job:
         state = self.states[group.number]
         every = torch.arange(group.count)
         state.single, state.single_moments = optimizers.stepped(
-            self._name(group), group.weights.optimizer.needs, group.shape, every, gradient, state.single,
-            state.single_moments,
+            self._name(group), group.weights.optimizer.needs, group.shape, every, gradient / optimizers.calmed(gradient),
+            state.single, state.single_moments,
         )  # fmt: skip
 
     def _name(self, group: Group) -> str:
@@ -136,15 +143,15 @@ class Job:
     def _runners(self, step: int, expected: dict[int, torch.Tensor]) -> list[Runner]:
         with self.comms.log.purpose("params"):
             computed = {g.number: self.states[g.number].computed() for g in self.groups}
-        passes = {}
+        ran = {}
         for turn in range(1, self.data.microbatches + 1):
             with self.comms.log.purpose("activations"):
-                passes[turn] = self.model.device(self.comms, step, turn, computed, self.trained)
+                ran[turn] = self.model.device(step, turn, computed, self.trained)
         runners = []
         for group in self.trained:
             plan = self.program.step(group.name)
             if group.stop is None and plan is not None:
-                runners.append(self._runner(group, plan.ops, step, passes, computed, expected[group.number]))
+                runners.append(self._runner(group, plan.ops, step, ran, computed, expected[group.number]))
         return runners
 
     def _runner(
@@ -152,7 +159,7 @@ class Job:
         group: Group,
         ops: tuple[Op, ...],
         step: int,
-        passes: dict[int, dict[int, list[torch.Tensor]]],
+        ran: dict[int, dict[int, list[torch.Tensor]]],
         computed: dict[int, torch.Tensor],
         expected: torch.Tensor,
     ) -> Runner:
@@ -161,10 +168,12 @@ class Job:
         moving = any(isinstance(op, Loop) and any(isinstance(o, _MOVES) for o in op.body) for op in ops)
 
         def backward(turn: int) -> Buffer:
-            layers = passes[turn][group.number]
+            layers = ran[turn][group.number]
             if moving:
                 now = {**computed, group.number: state.computed()}
-                layers = self.model.device(self.comms, step, turn, now, self.trained)[group.number]
+                layers = self.model.device(step, turn, now, self.trained).get(group.number, layers)
+            if lines := lines_of(self.program, group.name):
+                layers = arrive(lines, group, self.comms, self.data, layers)
             room = {**group.own_room, **group.routed_room}
             return Buffer(group, self.comms, list(layers), room, frozenset(), group.alike)
 
@@ -177,8 +186,10 @@ class Job:
         elements, gradient = state.fed(buffer)
         self._gap(state.group.name, step, "gradient", gradient, expected[elements])
         if step == 1 and state.group.name not in self.fed:
-            self.fed[state.group.name] = gradient.clone(), expected[elements].clone()
-        state.update(buffer, self._name(state.group))
+            kinds = self.model.units(state.group)[elements]
+            pairs = [(gradient[kinds == kind], expected[elements[kinds == kind]]) for kind in kinds.unique()]
+            self.fed[state.group.name] = pairs
+        state.update(buffer, self._name(state.group), optimizers.calmed(expected))
 
     # --- events ---------------------------------------------------------------------------------------
 
@@ -264,8 +275,7 @@ class Job:
             self._gap(group.name, step, "state", state.master[mine], state.single[where])
 
     def _gap(self, name: str, step: int, what: str, found: torch.Tensor, expected: torch.Tensor) -> None:
-        difference = float((found - expected).abs().max()) if len(found) else 0.0
-        self.gaps.append(Gap(name, step, what, float("inf") if difference != difference else difference))
+        self.gaps.append(Gap(name, step, what, apart(found, expected)))
 
 
 def _bytes(tensor: torch.Tensor) -> int:

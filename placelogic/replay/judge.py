@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from placelogic.replay.blocks.model import used
 from placelogic.replay.cases import Case, count_by
 from placelogic.replay.data import Setup
 from placelogic.replay.direct import Run, Task, run
@@ -162,7 +163,10 @@ def judge(case: Case, runs: Sequence[Run]) -> Outcome:
         result = "inconclusive"
     reason = f"{stops[0][0]}: {stops[0][1]}" if stops else None
     outcome = Outcome(case, result, worst, tuple(runs), None, reason)
-    return replace(outcome, factor=_factor(case, runs[0], names)) if result == "different" else outcome
+    # A gradient of other values is no multiple of the right one.
+    first = [gap.difference for rank in runs[0].gaps for gap in rank if (gap.what, gap.step) == ("forward", 1)]
+    measurable = result == "different" and max(first, default=0.0) <= different
+    return replace(outcome, factor=_factor(case, runs[0], names)) if measurable else outcome
 
 
 def bounds(rounding: float) -> tuple[float, float]:
@@ -183,7 +187,7 @@ def _factor(case: Case, one: Run, names: set[str]) -> tuple[float, float | None]
 
 
 def _pairs(case: Case, one: Run, names: set[str], term: int) -> Iterator[tuple[float, float | None]]:
-    axes = case.meeting.program.mesh.axes
+    axes, inside = case.meeting.program.mesh.axes, used(case.meeting.program)
     sizes = [case.meeting.sizes[axis] for axis in axes]
     for rank, factors in enumerate(one.factors):
         at, rest = {}, rank
@@ -191,8 +195,20 @@ def _pairs(case: Case, one: Run, names: set[str], term: int) -> Iterator[tuple[f
             rest, at[axis] = divmod(rest, size)
         for device, factor in case.factors:
             if all(at[axis] == coordinate for axis, coordinate in device.items() if axis in at):
-                for name in names & factors.keys():
-                    yield float(factor), factors[name][term]
+                for name in sorted(names & factors.keys() - inside):
+                    yield from ((float(factor), found) for found in factors[name][term])
+                matrices = [found for name in sorted(names & inside & factors.keys()) for found in factors[name][term]]
+                yield from _measured(float(factor), matrices)
+
+
+def _measured(named: float, found: Sequence[float | None]) -> Iterator[tuple[float, float | None]]:
+    """Of the matrices that operations use one has to show the factor, unless some have a gradient that comes by
+    other ways as well: what is named is what came by one of them, and some may have it in other layers only."""
+    met = next((factor for factor in found if _met(named, factor)), None)
+    if met is not None:
+        yield named, met
+    elif found and None not in found:
+        yield named, found[0]
 
 
 __all__ = ["Choice", "Outcome", "ReplayFailed", "judge", "replay", "settle"]

@@ -169,13 +169,20 @@ def _settle(rank: int, place: Place) -> None:
     torch.set_default_dtype(getattr(torch, place.dtype))
     if place.device == "cuda":
         torch.cuda.set_device(rank % torch.cuda.device_count())
+        torch.cuda.init()  # else a device mesh chooses anew, and refuses ranks that are no multiple of the GPUs
     if place.device != "cpu":  # it costs time on every operation
         torch.set_default_device(place.device)
 
 
 def _backend(world: int, place: Place) -> str:
-    """NCCL wants a GPU for every rank."""
-    return "nccl" if place.device == "cuda" and torch.cuda.device_count() >= world else "gloo"
+    """On GPUs NCCL, with gloo for what lies on the host. Ranks that share a GPU use gloo for everything."""
+    return "cpu:gloo,cuda:nccl" if place.device == "cuda" and not shared(world, place) else "gloo"
+
+
+def shared(world: int, place: Place) -> bool:
+    """Whether ranks share GPUs, which NCCL does not do. Under torchrun each machine has its own."""
+    here = int(os.environ.get("LOCAL_WORLD_SIZE", world))
+    return place.device == "cuda" and gpus() < here
 
 
 def _die_with_the_parent(parent: int) -> None:

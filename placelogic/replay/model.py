@@ -17,6 +17,7 @@ from placelogic.replay.comms import Comms
 from placelogic.replay.data import CLASSES, WIDTH, Data, Who, normal
 from placelogic.replay.functions import Combine, Copy, Dispatch, Gather, Split, Sum, bounds_of
 from placelogic.replay.group import Group
+from placelogic.replay.shape import Shape
 
 
 class Model:
@@ -26,6 +27,10 @@ class Model:
         """`only`: the number of one loss term; the others are then nothing."""
         self.groups = groups
         self.data = data
+        self._shapes: dict[int, Shape] = {}
+        for group in groups:
+            assert isinstance(group.shape, Shape)
+            self._shapes[group.number] = group.shape
         self._weight = [1.0 if only in (None, term) else 0.0 for term in range(len(data.terms))]
         self._fixed: dict[tuple[int, int], tuple[torch.Tensor, torch.Tensor]] = {}
         self.heads = [normal((data.seed, "head", term), WIDTH, CLASSES) / WIDTH**0.5 for term in range(len(data.terms))]
@@ -34,7 +39,7 @@ class Model:
         """(group, use, layer) in the order of the forward pass."""
         found: list[tuple[int, int, int, Group, int]] = []
         for group in self.groups:
-            for layer in range(group.shape.matrices.shape[0]):
+            for layer in range(self._shapes[group.number].matrices.shape[0]):
                 if group.uses_axis is None:
                     found.append((1, layer, group.number, group, 0))
                 else:
@@ -47,7 +52,7 @@ class Model:
     ) -> torch.Tensor:
         """What one layer of a group makes of these rows, in some of the columns. `weights`: of every element."""
         left, right = self._maps(group, use)
-        matrices = weights[group.shape.matrices[layer]]
+        matrices = weights[self._shapes[group.number].matrices[layer]]
         if group.weights.kind == "vector":
             scale = torch.einsum("trc,tcd->d", matrices, right[layer])
             norm = hidden / (hidden.pow(2).mean(1, keepdim=True) + 1e-5).sqrt()
@@ -58,7 +63,7 @@ class Model:
     def _maps(self, group: Group, use: int) -> tuple[torch.Tensor, torch.Tensor]:
         key = group.number, use
         if key not in self._fixed:
-            layers, tensors, rows, columns = group.shape.matrices.shape
+            layers, tensors, rows, columns = self._shapes[group.number].matrices.shape
             inner = columns if group.weights.kind == "vector" else rows
             left = normal((self.data.seed, "left", *key), layers, tensors, WIDTH, columns) / WIDTH**0.5
             right = normal((self.data.seed, "right", *key), layers, tensors, inner, WIDTH)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import torch
 
 from placelogic.program.catalog import Needs
-from placelogic.replay.shape import Shape
+from placelogic.replay.group import Elements
 
 Moments = dict[str, torch.Tensor]
 """First and second moments, and the number of steps, element by element."""
@@ -25,7 +25,7 @@ def zeros(count: int) -> Moments:
 
 
 def stepped(
-    name: str, needs: Needs, shape: Shape, elements: torch.Tensor, g: torch.Tensor, theta: torch.Tensor, old: Moments
+    name: str, needs: Needs, shape: Elements, elements: torch.Tensor, g: torch.Tensor, theta: torch.Tensor, old: Moments
 ) -> tuple[torch.Tensor, Moments]:
     """New parameters and moments of these elements, which one device updates together."""
     moments = {**old, "steps": old["steps"] + 1}
@@ -39,6 +39,12 @@ def stepped(
             scale = scale * (1 + norms.sqrt())
         move = move * scale[unit]
     return theta - move, moments
+
+
+def calmed(gradient: torch.Tensor) -> float:
+    """By what a gradient is divided before a step is taken: training that runs away shows nothing. It is that
+    of the single device, and the same for all."""
+    return max(1.0, float(gradient.abs().max()))
 
 
 def _sgd(g: torch.Tensor, theta: torch.Tensor, moments: Moments) -> tuple[torch.Tensor, Moments]:

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 import torch
 
 from placelogic.replay import events, optimizers
+from placelogic.replay.data import apart
 from placelogic.replay.group import Group
-from placelogic.replay.model import Model
+from placelogic.replay.models import Models
 from placelogic.replay.state import State
 
 ORDER = "order"
@@ -20,7 +21,7 @@ ORDER = "order"
 class Reordered:
     """A second single device."""
 
-    def __init__(self, model: Model, states: dict[int, State], trained: Sequence[Group], clip: bool) -> None:
+    def __init__(self, model: Models, states: dict[int, State], trained: Sequence[Group], clip: bool) -> None:
         self._model = model
         self._states = states
         self._trained = trained
@@ -34,12 +35,12 @@ class Reordered:
         if self._clip:
             norm = torch.stack([g.square().sum() for g in gradients.values()]).sum().sqrt()
             gradients = {n: g * events.clip_factor(norm) for n, g in gradients.items()}
-        self._gradients = {n: float((g - expected[n]).abs().max()) for n, g in gradients.items()}
+        self._gradients = {n: apart(g, expected[n]) for n, g in gradients.items()}
         for group in self._trained:
             n = group.number
             self._weights[n], self._moments[n] = optimizers.stepped(
-                names[n], group.weights.optimizer.needs, group.shape, torch.arange(group.count), gradients[n],
-                self._weights[n], self._moments[n],
+                names[n], group.weights.optimizer.needs, group.shape, torch.arange(group.count),
+                gradients[n] / optimizers.calmed(expected[n]), self._weights[n], self._moments[n],
             )  # fmt: skip
 
     def difference(self) -> float:
@@ -47,5 +48,5 @@ class Reordered:
         found = max(self._gradients.values(), default=0.0)
         for group in self._trained:
             state = self._states[group.number]
-            found = max(found, float((self._weights[group.number] - state.single).abs().max()))
+            found = max(found, apart(self._weights[group.number], state.single))
         return found

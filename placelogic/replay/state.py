@@ -161,10 +161,11 @@ class State:
         mine = self.plan(buffer)[x]
         return mine, buffer.summed()[positions(self.group, buffer.local[x])[mine]]
 
-    def update(self, buffer: Buffer, name: str) -> None:
-        """One optimizer step on what this rank updates."""
+    def update(self, buffer: Buffer, name: str, calm: float = 1.0) -> None:
+        """One optimizer step on what this rank updates, its gradient divided by `calm`."""
         group, x = self.group, self.comms.rank
         mine, gradient = self.fed(buffer)
+        gradient = gradient / calm
         self.updated = mine
         if self.master is not None:
             target, shape = self.master, group.optimizer_local[x]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from placelogic.program.program import Axes, GlobalNorm
+from placelogic.program.program import Axes, GlobalNorm, Program, Skip
 from placelogic.simulate import buffers
 from placelogic.simulate.arithmetic import PRIME, inverse
 from placelogic.simulate.buffers import Buffer
@@ -77,6 +77,23 @@ def _summed(buffer: Buffer) -> list[list[int]]:
     if len(buffer.layers) == 1:
         return buffer.layers[0]
     return [[sum(column) % PRIME for column in zip(*arrays)] for arrays in zip(*buffer.layers)]
+
+
+def looking(program: Program, weights: str, number: int) -> list[Axes]:
+    """Over which axes the decisions that this group's skip of this number (from 0) is part of are looked at.
+
+    The first skips of all steps make one decision, the second ones another; a step with fewer takes part with its
+    last. Each skip of a decision sees the gradients of all weights, over its own axes, so that they agree only
+    where these are alike along every axis that one of them leaves out."""
+    skips = {step.weights: [op.axes for op in step.ops if isinstance(op, Skip)] for step in program.steps}
+    skips = {name: found for name, found in skips.items() if found}
+    mine = len(skips[weights])
+    out = []
+    for decision in range(max(map(len, skips.values()))):
+        if min(decision, mine - 1) == number:
+            together = [found[min(decision, len(found) - 1)] for found in skips.values()]
+            out.append(tuple(axis for axis in program.mesh.axes if all(axis in axes for axes in together)))
+    return out
 
 
 def disagreeing(runner: Runner, axes: Axes, stepping: list[bool]) -> int | None:

@@ -178,8 +178,12 @@ class Group:
             rules += [self.rule(axis, (found[axis],)) for axis in bare]
         return rules
 
-    def check_static(self, clipped: bool, microbatches: int, gathered: frozenset[str]) -> None:
-        """Stops that no run is needed for. `gathered`: axes over which the step gathers params."""
+    def check_static(
+        self, clipped: bool, skipping: bool, microbatches: int, gathered: frozenset[str], passes: int
+    ) -> None:
+        """Stops that no run is needed for. `gathered`: axes over which the step gathers params. `skipping`: it
+        decides about the update before it comes. `passes`: how often a device comes by one element in its backward
+        pass, as far as the operations of layers say."""
         w, size = self.weights, dict(self._sizes)
         for cut in w.params.cuts:
             if cut.letter != "S" or self.materialized:
@@ -206,7 +210,9 @@ class Group:
                 raise GroupStop("gradients are not kept, and there are several micro-batches")
             if clipped:
                 raise GroupStop("gradients are not kept, and the norm needs all of them")
-            if w.uses is not None and w.uses.first and w.uses.last:
+            if skipping:
+                raise GroupStop("gradients are not kept, and whether to skip the update depends on all of them")
+            if passes > 1 or (w.uses is not None and w.uses.first and w.uses.last):
                 raise GroupStop("gradients are not kept, and the weights are used twice in a backward pass")
 
 

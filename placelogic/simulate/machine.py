@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from math import prod
 
-from placelogic.program.program import BroadcastParams, GatherParams, Loop, Op, Program
+from placelogic.program.program import BroadcastParams, GatherParams, Loop, Op, Program, Skip, Update
 from placelogic.simulate import compare, events
 from placelogic.simulate.arithmetic import PRIME
 from placelogic.simulate.arriving import arrive, kept_along, lines_of
@@ -14,7 +14,7 @@ from placelogic.simulate.elements import COUNT
 from placelogic.simulate.group import Group
 from placelogic.simulate.mesh import Grid
 from placelogic.simulate.model import Model, disturbed, fresh, read_devices, read_single
-from placelogic.simulate.ops import Event, Runner
+from placelogic.simulate.ops import Event, Runner, running
 from placelogic.simulate.optimizer import stepped
 from placelogic.simulate.outcome import Difference, GroupStop, Outcome, Stop
 from placelogic.simulate.state import State
@@ -52,14 +52,23 @@ class Machine:
 
     def _check(self, group: Group) -> None:
         step = self.program.step(group.name)
-        gathered = frozenset(_gathered(step.ops)) if step is not None else frozenset()
+        ops = list(running(step.ops, self.work.microbatches)) if step is not None else []
+        gathered = frozenset(axis for op in ops if isinstance(op, GatherParams) for axis in op.axes)
+        skipping = any(isinstance(op, Skip) and any(isinstance(o, Update) for o in ops[i:]) for i, op in enumerate(ops))
         for conflict in self.program.conflicts:
             if conflict.weights == group.name and self.grid.size[conflict.axis] > 1:
                 group.stop = group.stop or f"{conflict.state} are placed twice along {conflict.axis}"
         try:
-            group.check_static(self.clipping, self.work.microbatches, gathered)
+            group.check_static(self.clipping, skipping, self.work.microbatches, gathered, self._passes(group.name))
         except GroupStop as stop:
             group.stop = group.stop or str(stop)
+
+    def _passes(self, weights: str) -> int:
+        if self.program.layers is None:
+            return 1
+        from placelogic.simulate.layers.passes import passes  # so that specs without blocks start faster
+
+        return passes(self.program.layers, weights)
 
     def run(self, steps: int) -> Outcome:
         for step in range(1, steps + 1):
@@ -172,7 +181,8 @@ class Machine:
             # Clipping is one event: it waits until every group that clips has come to it.
             deciding = [n for n, event in waiting.items() if event.kind != "clip"]
             for number in deciding:
-                self._decide(step, by_number[number], waiting.pop(number))
+                waiting.pop(number)
+                self._decide(step, by_number[number])
             if not deciding:
                 self._clip(step, [by_number[n] for n in waiting], runners, complete, squares)
                 waiting.clear()
@@ -200,13 +210,14 @@ class Machine:
         for runner in clipping:
             events.apply_clip(runner, [known[norm] for norm in found])
 
-    def _decide(self, step: int, runner: Runner, event: Event) -> None:
-        x = events.disagreeing(runner, event.axes, self._stepping)
-        if x is not None:
-            message = (
-                f"({self.grid.name(x)}) sees other gradients of `{runner.state.group.name}` and may decide otherwise"
-            )
-            self.differences.append(Difference(None, step, "skip", self.grid.device(x), None, message))
+    def _decide(self, step: int, runner: Runner) -> None:
+        name = runner.state.group.name
+        for axes in events.looking(self.program, name, runner.skips - 1):
+            x = events.disagreeing(runner, axes, self._stepping)
+            if x is not None:
+                message = f"({self.grid.name(x)}) sees other gradients of `{name}` and may decide otherwise"
+                self.differences.append(Difference(None, step, "skip", self.grid.device(x), None, message))
+                return
 
 
 _MOVES = (BroadcastParams, GatherParams)
@@ -214,11 +225,3 @@ _MOVES = (BroadcastParams, GatherParams)
 
 def _less(total: list[int], part: list[int]) -> list[int]:
     return [(t - v) % PRIME for t, v in zip(total, part)]
-
-
-def _gathered(ops: tuple[Op, ...]) -> Iterator[str]:
-    for op in ops:
-        if isinstance(op, Loop):
-            yield from _gathered(op.body)
-        elif isinstance(op, GatherParams):
-            yield from op.axes

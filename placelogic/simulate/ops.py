@@ -10,7 +10,6 @@ from placelogic.compat import assert_never
 from placelogic.program.expr import Expr
 from placelogic.program.program import (
     Accumulate,
-    Axes,
     BroadcastParams,
     Clip,
     FetchParams,
@@ -39,7 +38,6 @@ class Event:
     """Where all groups meet: `clip` by the global norm, or a decision to `skip` the step."""
 
     kind: Literal["clip", "skip"]
-    axes: Axes = ()
 
 
 class Runner:
@@ -61,10 +59,13 @@ class Runner:
         self.buffers: dict[str | None, Buffer] = {}
         self.fresh: Buffer | None = None
         self.turn = 0
-        # What clip, skip and gather act on: the buffer that the optimizer will read.
+        # Clip and gather act on the buffer that the next update below reads; a skip sees what the update reads
+        # that runs.
         self._order = list(_flat(ops))
+        self._running = list(running(ops, work.microbatches))
         self.target: str | None = None
         self._present: Buffer | None = None
+        self.skips = 0  # how many it has come to
         # Whether the event it has come to is one that no update comes after.
         self.dead = False
 
@@ -118,15 +119,18 @@ class Runner:
                 buffers.scale(self.fresh, self._number(factor, number), number)
             case Clip() | Skip():
                 self.target = self._feeding(op)
+                after = self._running[next(i for i, o in enumerate(self._running) if o is op) :]
+                if isinstance(op, Skip):
+                    self.target = next((o.buffer for o in (*after, *self._running) if isinstance(o, Update)), None)
                 self._present = fresh
-                after = self._order[next(i for i, o in enumerate(self._order) if o is op) :]
                 self.dead = not any(isinstance(o, Update) for o in after)
                 if isinstance(op, Clip):
                     if fresh is None and self.target in self.buffers:
                         self._cut(self.buffers[self.target])
                     yield Event("clip")
                 else:
-                    yield Event("skip", op.axes)
+                    self.skips += 1
+                    yield Event("skip")
                 self._present = None
             case Update(name, _):
                 self.target = name
@@ -181,6 +185,15 @@ def _flat(ops: tuple[Op, ...]) -> Iterator[Op]:
             yield from _flat(op.body)
         else:
             yield op
+
+
+def running(ops: tuple[Op, ...], count: int) -> Iterator[Op]:
+    """The operations that run with so many micro-batches, loop bodies included."""
+    for op in ops:
+        if not isinstance(op, Loop):
+            yield op
+        elif _turns(op, count):
+            yield from running(op.body, count)
 
 
 def _turns(loop: Loop, count: int) -> range | list[int]:

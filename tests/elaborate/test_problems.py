@@ -10,6 +10,9 @@ import pytest
 import placelogic.elaborate
 from tests.elaborate.helpers import SMALL, one, specs
 
+STAGED = "mesh pp\ndims batch, sequence, hidden\n"
+LAYER = "block layer repeat 4 {\n input x(batch, sequence, hidden)\n y = linear x with w from hidden to hidden\n}\n"
+
 PROBLEMS = [
     # --- names
     ("PL200", SMALL + "batch over n", "there is no axis `n`"),
@@ -118,6 +121,11 @@ PROBLEMS = [
      "nothing says on which axis `e` is used first or last"),
     ("PL347", "mesh ep\nweights e { size 4, kind expert, dims in out, routed over ep }\ntokens over ep\n"
      "place e over ep { params sharded on in }", "which deals out whole experts"),
+    *(("PL347", f"mesh ep\nweights e {{ size 4, kind expert, routed over ep }}\ntokens over ep\nplace e over ep {{ params sharded on {on} }}",
+       f"cut `on {on}` there") for on in ("flat", "param", "layer")),
+    ("PL391", STAGED + "weights w { used on last }\n" + LAYER + "use pipeline(pp)", "`w` is `used on last` (line 3), and block `layer` uses it in layers"),
+    ("PL392", STAGED + "weights w { }\n" + LAYER.replace(" repeat 4", "") + "use pipeline(pp)", "nothing says on which of the stages over pp it lies"),
+    ("PL393", STAGED + "weights w { }\n" + LAYER + "stages over pp", "its params are whole on every stage"),
     ("PL335", SMALL + "step model {\n each microbatch { accumulate into main }\n update from mian\n}", "buffer `mian` is read"),
     ("PL335", SMALL + "step model {\n each microbatch { accumulate into main }\n reduce over N by mean\n update from main\n}",
      "the unnamed buffer is read"),

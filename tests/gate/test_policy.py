@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -363,8 +364,34 @@ def test_what_shows_along_another_axis_does_not_follow(repository: Path, capsys:
 
 
 def test_a_factor_that_is_wrong_on_one_device_too(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Further faults are looked for where the axes of the first are 1; this one is wrong there as well, and told once."""
+    """The factor is made good before another fault is looked for: it is told once, and as what it is on one device."""
     put(repository, "mesh dp\nlet P\nweights attn { size P }\nuse data_parallel(dp)\nscale attn by 1/2\nsync attn over dp by none\n")
     code, out = gate(capsys)
     assert code == 1
-    assert out.count("error[GI03]") == 1 and "constant factor dp/2" in out, out
+    assert out.count("error[GI03]") == 1 and "constant factor 1/2" in out and "multiply by 2," in out, out
+    assert out.count("error[GI01]") == 1, out
+
+
+HIDING = {
+    "mesh dp\nlet h\nweights attn { size 4*h*h }\nuse data_parallel(dp)\nscale attn by 1/2  # ALLOW GI03\nsync attn over dp by none\n": "GI01",
+    "mesh dp, tp\nlet h\nweights attn { size 4*h*h, dims in out }\nuse data_parallel(dp) * tensor_parallel(tp)\nclip global_norm { * over none }\nscale attn by 1/2  # ALLOW GI03\n": "GI07",
+    "mesh dp\nlet h\nweights attn { size 4*h*h }\nuse data_parallel(dp)\nplace attn { params materialized }  # ALLOW FW01\nsync attn over dp by none\n": "GI01",
+}
+
+
+@pytest.mark.parametrize("text", HIDING)
+def test_what_is_accepted_without_axes_hides_no_fault(repository: Path, capsys: pytest.CaptureFixture[str], text: str) -> None:
+    put(repository, re.sub(r"ALLOW (\w+)", r'placelogic: allow \1 reason="known"', text))
+    code, out = gate(capsys)
+    assert code == 1 and f"error[{HIDING[text]}]" in out, out
+
+
+def test_what_only_follows_is_accepted_with_its_cause(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The norm is wrong by the factor that the gradient is wrong by."""
+    put(
+        repository,
+        "mesh dp\nlet h\nweights attn { size 4*h*h }\nuse data_parallel(dp)\nclip global_norm\n"
+        'scale attn by 1/2  # placelogic: allow GI03 reason="known"\n',
+    )
+    code, out = gate(capsys)
+    assert code == 0, out

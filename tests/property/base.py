@@ -167,7 +167,11 @@ def _expert(draft: Draft, axis: str, random: Random) -> None:
         return
     if random.random() < 0.85:
         draft.splits[axis] = random.choice(["tokens", "batch"])
-    draft.places.append(Place("expert", axis, dict.fromkeys(("params", "optimizer", "gradients"), "sharded")))
+    modes = dict.fromkeys(("params", "optimizer", "gradients"), "sharded")
+    if random.random() < 0.2:  # states of whole experts in other pieces; rarely the experts themselves, an error
+        state = random.choice(["optimizer", "optimizer", "gradients", "params"])
+        modes[state] = f"sharded on {random.choice(['flat', 'param', 'layer'])}"
+    draft.places.append(Place("expert", axis, modes))
 
 
 def _tie(draft: Draft, random: Random) -> None:

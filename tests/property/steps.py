@@ -346,6 +346,49 @@ def _insert(block: Block, draft: Draft, random: Random) -> bool:
     return True
 
 
+def _after_clip(block: Block, draft: Draft, random: Random) -> bool:
+    """The gradient, or a part of it, comes a second time, after the clip: over the first, beside it, or in its place."""
+    found = [i for i, one in enumerate(block.body) if one == "clip"]
+    if not found:
+        return False
+    i = found[0]
+    again = [one.copy() if isinstance(one, Block) else one for one in block.body[:i]]
+    roll = random.random()
+    between: list[str | Block] = []
+    if roll < 0.4:  # in its place
+        if random.random() < 0.5:
+            between = [_line_on(block, "scale", "by 0")]
+        elif isinstance(again[0], Block):
+            again[0].body = [str(x).replace("accumulate", "replace") if isinstance(x, str) else x for x in again[0].body]
+    elif roll < 0.7:  # half of each
+        between = [_line_on(block, "scale", "by 1/2")]
+        for one in again:
+            if isinstance(one, Block):
+                one.body.insert(0, "scale by 1/2")
+    else:  # beside it
+        for one in again:
+            if isinstance(one, Block):
+                one.body = ["accumulate into late" if str(x).startswith("accumulate") else x for x in one.body]
+    block.body[i + 1 : i + 1] = [*between, *again]
+    return True
+
+
+def _line_on(block: Block, word: str, rest: str) -> str:
+    """An operation on the buffer that the update reads."""
+    update = next((str(one) for one in block.body if isinstance(one, str) and one.startswith("update")), "update")
+    return f"{word} {update.split()[2]} {rest}" if " from " in update else f"{word} {rest}"
+
+
+def _now_and_then(block: Block, draft: Draft, random: Random) -> bool:
+    """A line that runs only where there is a second micro-batch, or none after the first."""
+    lines = ["update", "update", "clip", "refresh params from master", f"gather params over {draft.some_axes(random)}"]
+    if any(isinstance(b.body[i], str) and "into hook" in str(b.body[i]) for b, i in _places(block)):
+        lines += ["update from hook"] * 3
+    head = random.choice(["microbatch 2", "microbatch 2", "each microbatch but first", "first microbatch"])
+    block.body.insert(random.randint(1, len(block.body)), Block(head, [random.choice(lines)]))
+    return True
+
+
 Change = Callable[[Block, Draft, Random], bool]
 _HARMLESS: list[Change] = [
     _split_reduce, _mean_by_hand, _mean_by_hand, _swap, _into_loop, _into_loop, _out_of_loop, _split_loop, _split_loop,
@@ -353,5 +396,5 @@ _HARMLESS: list[Change] = [
 ]  # fmt: skip
 _ANY: list[Change] = [
     _delete, _delete, _duplicate, _other_op, _other_op, _other_axes, _replace_word, _other_loop, _insert, _insert, _swap, _into_loop,
-    _split_loop, _again, _publish, _scattered,
+    _split_loop, _again, _publish, _scattered, _after_clip, _after_clip, _now_and_then,
 ]  # fmt: skip

@@ -14,7 +14,6 @@ from placelogic.prove import prove
 from placelogic.replay.cases import Case, Left, cases
 from placelogic.replay.meshes import NoMesh, exercising
 from placelogic.syntax.parse import parse
-from tests.replay.helpers import ROOT
 
 WEIGHTS = "let P\nweights w { size P }\n"
 
@@ -85,12 +84,7 @@ def test_counts_of_uneven_tokens_are_taken_over() -> None:
     assert case.counts == {("dp", 0): 1, ("dp", 1): 2}
 
 
-def test_what_happens_inside_layers_is_left_alone() -> None:
-    path = ROOT / "tests" / "layers" / "cases" / "reports.place"
-    wrong = {}
-    for spec in elaborate_file(parse(path.read_text(), str(path))):
-        if spec.name in ("b24_divided_and_summed", "b24_divided_and_never_summed"):
-            program = complete(spec)
-            wrong[spec.name] = next(cases(program, prove(program), {}))
-    assert len(wrong) == 2
-    assert all(isinstance(one, Left) and "inside layers" in one.reason for one in wrong.values())
+def test_sizes_that_do_not_divide_cannot_be_carried_out() -> None:
+    one = found("mesh tp = 6\nmodel gpt { layers 2, hidden 64, heads 16, vocab 96 }\nuse tensor_parallel(tp)\n")
+    assert isinstance(one, Left)
+    assert "cannot be carried out" in one.reason

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from placelogic.replay.native.recognise import Native
 from placelogic.replay.native.transformer import Sizes
 
+TWICE = "tied ends on one device are two tensors, since a schedule would divide a shared gradient twice"
 PADDED = "the last shards are padded or short"
 EMBEDDING = "torch keeps the gradient of an embedding cut by vocabulary whole"
 WHOLE = "ZeroRedundancyOptimizer deals out whole tensors"
@@ -41,7 +42,8 @@ def part(native: Native, sizes: Sizes, stage_rank: int) -> Part:
     embed, output = 0 in own, total - 1 in own
     per_layer = 4 * sizes.hidden**2
     per_layer += 2 * sizes.hidden * sizes.ffn * max(1, sizes.experts) + sizes.experts * sizes.hidden
-    matrices = layers * per_layer + (embed + output) * sizes.vocab * sizes.hidden
+    ends = 1 if sizes.tied and embed and output else embed + output
+    matrices = layers * per_layer + ends * sizes.vocab * sizes.hidden
     return Part(layers, embed, output, matrices, (2 * layers + output) * sizes.hidden)
 
 
@@ -96,6 +98,8 @@ def sent(
         _tensor(native, sizes, mine, rows, turns, add, loss)
     if "stages" in roles:
         add("point to point", turns * _boundaries(native, stage_rank) * rows // (tensor if native.sequence else 1))
+    if native.tied and not native.vee and native.size("stages") > 1 and (mine.embed or mine.output):
+        add("all-reduce", sizes.vocab * sizes.hidden // tensor // shard)
     if "experts" in roles:
         experts = 2 * sizes.layers * sizes.experts * sizes.hidden * sizes.ffn
         add("all-reduce", mine_count - experts)

@@ -40,6 +40,8 @@ def check(native: Native) -> None:
     roles = set(native.roles.values()) - {"idle"}
     if not roles <= {"shard", "replicate", "tensor"} or "shard" not in roles:
         raise NoComponent("without running, only FSDP2, hybrid or with tensor parallelism, is counted")
+    if native.clip or native.master or native.offload:
+        raise NoComponent("clipping, master copies and offloading are not counted without running")
     if native.microbatches > 4 or prod(native.sizes.values()) > MOST:
         raise NoComponent(f"at most {MOST} ranks and 4 micro-batches are counted without running")
     if LARGE.heads % native.size("tensor"):

@@ -9,6 +9,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
+from placelogic.replay.native.clipping import by_torch, clipped
 from placelogic.replay.native.context import SequenceShare
 from placelogic.replay.native.experts import Mixture
 from placelogic.replay.native.parallel import Parallel, optimizer_of
@@ -16,7 +17,7 @@ from placelogic.replay.native.transformer import Sizes, Transformer, mean_loss, 
 
 
 def context_parallel(
-    sizes: Sizes, group: dist.ProcessGroup, kind: str, count: int, optimizer: str, seed: int
+    sizes: Sizes, group: dist.ProcessGroup, kind: str, count: int, optimizer: str, seed: int, clip: bool = False
 ) -> Parallel:
     """Each device has the whole model and a share of every sequence; gradients are averaged."""
     model = Transformer(sizes)
@@ -30,10 +31,13 @@ def context_parallel(
         _accumulate(model, share(tokens)[rank], share(targets)[rank], count)
         averaged(model, group, lambda name: False)
 
-    return Parallel([model], step, optimizer_of(optimizer, list(model.parameters())))
+    norm = partial(by_torch, list(model.parameters())) if clip else None
+    return Parallel([model], step, optimizer_of(optimizer, list(model.parameters())), clip=norm)
 
 
-def expert_parallel(sizes: Sizes, group: dist.ProcessGroup, count: int, optimizer: str, seed: int) -> Parallel:
+def expert_parallel(
+    sizes: Sizes, group: dist.ProcessGroup, count: int, optimizer: str, seed: int, clip: bool = False
+) -> Parallel:
     """Each device has its experts, all of the rest, and its own samples. Routing sums what experts get from
     all devices, so their gradients are divided; those of the rest are averaged."""
     model = Transformer(sizes, mlp=lambda s: Mixture(s, group))
@@ -52,7 +56,11 @@ def expert_parallel(sizes: Sizes, group: dist.ProcessGroup, count: int, optimize
         _accumulate(model, tokens, targets, count)
         averaged(model, group, lambda name: ".expert_" in name)
 
-    return Parallel([model], step, optimizer_of(optimizer, list(model.parameters())), held)
+    every = list(model.parameters())
+    here = [weight for name, weight in model.named_parameters() if ".expert_" in name]
+    also = [weight for name, weight in model.named_parameters() if ".expert_" not in name]
+    norm = partial(clipped, every, here, also, group) if clip else None
+    return Parallel([model], step, optimizer_of(optimizer, every), held, norm)
 
 
 def _accumulate(model: nn.Module, tokens: torch.Tensor, targets: torch.Tensor, count: int) -> None:

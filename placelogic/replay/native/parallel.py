@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -12,7 +13,9 @@ import torch.distributed as dist
 from torch import nn
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
+from placelogic.replay.native.clipping import Clip, by_torch, clipped
 from placelogic.replay.native.recognise import SCHEDULES, Native
+from placelogic.replay.native.tied import Ends
 from placelogic.replay.native.transformer import Sizes, Transformer, mean_loss, started
 
 Split = Callable[[torch.Tensor], torch.Tensor]
@@ -21,12 +24,14 @@ Split = Callable[[torch.Tensor], torch.Tensor]
 @dataclass
 class Parallel:
     """A job on this rank. `step(tokens, targets)`: forward and backward of this rank's share of the
-    global batch, gradients left in the parameters. `held`: what this rank holds of a whole tensor."""
+    global batch, gradients left in the parameters. `held`: what this rank holds of a whole tensor. `clip`: what
+    is done to the gradients then, if anything; returns their norm."""
 
     modules: list[nn.Module]
     step: Callable[[torch.Tensor, torch.Tensor], None]
     optimizer: Any
     held: Callable[[str, torch.Tensor], torch.Tensor] = lambda name, tensor: tensor
+    clip: Clip | None = None
 
     def named(self) -> Iterator[tuple[str, nn.Parameter]]:
         for module in self.modules:
@@ -69,16 +74,20 @@ def parallel(native: Native, sizes: Sizes, mesh: DeviceMesh, optimizer: str, see
     if "tensor" in names:
         tensor_parallel(model, mesh["tensor"], native.sequence, loss)
     if "shard" in names:
-        shard(model, _data_mesh(mesh), native.reshard)
+        shard(model, _data_mesh(mesh), native)
+    elif native.replicated:
+        replicated(model, mesh["replicate"])
     count = needed_microbatches(native)
     wrapped: nn.Module = model
-    if "shard" not in names and ("replicate" in names or "zero1" in names):
+    if "shard" not in names and not native.replicated and ("replicate" in names or "zero1" in names):
         group = mesh.get_group("zero1" if "zero1" in names else "replicate")
         wrapped = nn.parallel.DistributedDataParallel(model, process_group=group)
 
     def step(tokens: torch.Tensor, targets: torch.Tensor) -> None:
         turns = list(zip(tokens.chunk(count), targets.chunk(count)))
         for number, (x, y) in enumerate(turns):
+            if native.replicated:
+                model.set_requires_gradient_sync(number == count - 1)  # type: ignore[operator]
             if isinstance(wrapped, nn.parallel.DistributedDataParallel) and number < count - 1:
                 with wrapped.no_sync():
                     (mean_loss(wrapped(x), y) / count).backward()
@@ -97,7 +106,7 @@ def parallel(native: Native, sizes: Sizes, mesh: DeviceMesh, optimizer: str, see
         )
     else:
         made = optimizer_of(optimizer, list(model.parameters()))
-    return Parallel([model], step, made)
+    return Parallel([model], step, made, clip=partial(by_torch, list(model.parameters())) if native.clip else None)
 
 
 def _data_mesh(mesh: DeviceMesh) -> DeviceMesh:
@@ -105,13 +114,31 @@ def _data_mesh(mesh: DeviceMesh) -> DeviceMesh:
     return mesh["replicate", "shard"] if "replicate" in names else mesh["shard"]
 
 
-def shard(model: Transformer, mesh: DeviceMesh, reshard: bool | int) -> None:
+def shard(model: Transformer, mesh: DeviceMesh, native: Native) -> None:
     """FSDP2: one unit for each block, one for the rest."""
-    from torch.distributed.fsdp import fully_shard
+    from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy, fully_shard
+
+    policies: dict[str, Any] = {"reshard_after_forward": native.reshard}
+    if native.master:
+        policies["mp_policy"] = MixedPrecisionPolicy(param_dtype=NARROW, cast_forward_inputs=False)
+    if native.offload:
+        policies["offload_policy"] = CPUOffloadPolicy(pin_memory=False)
+    for layer in model.layers.values():
+        fully_shard(layer, mesh=mesh, **policies)
+    fully_shard(model, mesh=mesh, **policies)
+
+
+NARROW = torch.float32
+"""What is computed with where parameters are master copies."""
+
+
+def replicated(model: Transformer, mesh: DeviceMesh) -> None:
+    """Whole parameters by the machinery of FSDP2, which takes DTensors and works under every schedule."""
+    from torch.distributed._composable.replicate_with_fsdp import replicate
 
     for layer in model.layers.values():
-        fully_shard(layer, mesh=mesh, reshard_after_forward=reshard)
-    fully_shard(model, mesh=mesh, reshard_after_forward=reshard)
+        replicate(layer, mesh=mesh)
+    replicate(model, mesh=mesh)
 
 
 def tensor_parallel(model: Transformer, mesh: DeviceMesh, sequence: bool, loss: bool = False) -> None:
@@ -163,11 +190,13 @@ def _pipeline(native: Native, sizes: Sizes, mesh: DeviceMesh, optimizer: str, se
     for number in own:
         layers = range(number * per_stage, (number + 1) * per_stage)
         module = Transformer(sizes, layers, number == 0, number == total - 1)
-        started(module, seed)
+        started(module, seed, native.tied)
         if "tensor" in names:
             tensor_parallel(module, mesh["tensor"], native.sequence)
         if "shard" in names:
-            shard(module, _data_mesh(mesh), native.reshard)
+            shard(module, _data_mesh(mesh), native)
+        elif native.replicated:
+            replicated(module, mesh["replicate"])
         modules.append(module)
     device = torch.device(mesh.device_type)
     stages = [pipelining.PipelineStage(m, n, total, device, group=group) for m, n in zip(modules, own)]
@@ -176,9 +205,16 @@ def _pipeline(native: Native, sizes: Sizes, mesh: DeviceMesh, optimizer: str, se
     several = native.chunks > 1
     schedule = kind(stages if several else stages[0], count, loss_fn=mean_loss)
     first, last = 0 in own, total - 1 in own
+    ends = Ends(modules, mesh) if native.tied else None
 
     def step(tokens: torch.Tensor, targets: torch.Tensor) -> None:
         # Losses are asked for where the last stage is; the schedule divides gradients by the micro-batches.
         schedule.step(*([tokens] if first else []), **({"target": targets, "losses": []} if last else {}))
+        if ends is not None:
+            ends.sum()
 
-    return Parallel(list(modules), step, optimizer_of(optimizer, [p for m in modules for p in m.parameters()]))
+    parameters = [p for m in modules for p in m.parameters()]
+    # Of tied ends the norm has one.
+    counted = [p for p in parameters if ends is None or p is not ends.last]
+    clip = partial(clipped, parameters, counted, [], group) if native.clip else None
+    return Parallel(list(modules), step, optimizer_of(optimizer, parameters), clip=clip)

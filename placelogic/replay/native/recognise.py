@@ -9,7 +9,21 @@ from typing import Literal
 from placelogic.program.catalog import Needs
 from placelogic.program.expr import evaluate, show
 from placelogic.program.program import Accumulate as Add
-from placelogic.program.program import GatherParams, Layout, Loop, Program, Reduce, Scale, Update, Weights, flat
+from placelogic.program.program import (
+    Clip,
+    FetchParams,
+    GatherParams,
+    Layout,
+    Loop,
+    OffloadGradients,
+    Program,
+    Reduce,
+    Refresh,
+    Scale,
+    Update,
+    Weights,
+    flat,
+)
 from placelogic.simulate.mesh import Grid
 from placelogic.simulate.work import Work
 
@@ -30,7 +44,9 @@ SCHEDULES = {
 @dataclass(frozen=True, slots=True)
 class Native:
     """What each axis does, and how. `sequence`: tensor parallelism cuts the activations of norms too.
-    `reshard`: of FSDP. `chunks`: stages per device."""
+    `reshard`: of FSDP. `chunks`: stages per device. `clip`: gradients, by their global norm. `tied`: the embedding
+    is the output matrix too. `master`: parameters are wider than what is computed with. `offload`: states lie on
+    the host."""
 
     roles: Mapping[str, Role]
     sizes: Mapping[str, int]
@@ -40,6 +56,10 @@ class Native:
     vee: bool
     chunks: int
     microbatches: int
+    clip: bool = False
+    tied: bool = False
+    master: bool = False
+    offload: bool = False
 
     def size(self, role: Role) -> int:
         return next((self.sizes[axis] for axis, found in self.roles.items() if found == role), 1)
@@ -52,7 +72,12 @@ class Native:
         if "stages" in has:
             parts.append(f"pipelining ({SCHEDULES[self.schedule or 'gpipe']})")
         if "shard" in has:
-            parts.append("FSDP2, hybrid" if "replicate" in has else "FSDP2")
+            fsdp = "FSDP2, hybrid" if "replicate" in has else "FSDP2"
+            policies = {"MixedPrecisionPolicy": self.master, "CPUOffloadPolicy": self.offload}
+            told = " and ".join(name for name, on in policies.items() if on)
+            parts.append(fsdp + (f" with {told}" if told else ""))
+        elif self.replicated:
+            parts.append("replicate of FSDP2")
         elif "replicate" in has:
             parts.append("DistributedDataParallel")
         if "zero1" in has:
@@ -63,7 +88,18 @@ class Native:
             parts.append("attention over sequence shares (all-gather, ring, Ulysses)")
         if "experts" in has:
             parts.append("experts with uneven all-to-all")
+        if self.tied and "stages" in has:
+            parts.append("tied ends summed by this package")
+        if self.clip:
+            own = has & {"stages", "experts"}
+            parts.append("clip_grad_norm_" + (", its norm summed by this package" if own else ""))
         return " x ".join(parts)
+
+    @property
+    def replicated(self) -> bool:
+        """By the replicate of FSDP2: DistributedDataParallel takes no DTensors, and fails under most schedules."""
+        has = set(self.roles.values())
+        return "replicate" in has and "shard" not in has and bool(has & {"tensor", "stages"})
 
 
 class NoComponent(Exception):
@@ -87,10 +123,7 @@ def recognise(program: Program, sizes: Mapping[str, int], quantities: Mapping[st
     for alone in ("zero1", "context", "experts"):
         if alone in together and len(together) > 1:
             raise NoComponent(f"{_WORDS[alone]} is run as a component on its own only")
-    if together >= {"replicate", "tensor"} and "shard" not in together:
-        raise NoComponent("DistributedDataParallel over tensor parallelism is not one component")
-    if together >= {"replicate", "stages"} and "shard" not in together:
-        raise NoComponent("DistributedDataParallel inside a pipeline stage is not one component")
+    master, offload, tied = _master(program, together), _offload(program, together), _tied(program, together)
     work = Work(program, Grid(program.mesh.axes, sizes), quantities, None, 1)
     stages = program.stages
     reshard = _reshard(program, work) if "shard" in together else True
@@ -106,7 +139,13 @@ def recognise(program: Program, sizes: Mapping[str, int], quantities: Mapping[st
     native = Native(
         roles, sizes, sequence, reshard, schedule, stages is not None and stages.vee,
         2 if stages is not None and stages.vee else chunks, work.microbatches,
+        program.clip is not None, tied, master, offload,
     )  # fmt: skip
+    if native.clip and "tensor" in together and not sequence:
+        raise NoComponent(
+            "clip_grad_norm_ raises where some gradients are DTensors of one mesh and others are not, as those of "
+            "norms under tensor parallelism without sequence parallelism"
+        )
     if native.size("tensor") > 8 or native.size("stages") * native.chunks > 8:
         raise NoComponent("the small transformer has at most 8 heads and 8 layers")
     return native
@@ -117,8 +156,6 @@ _WORDS = {"zero1": "ZeRO stage 1", "context": "context parallelism", "experts": 
 
 def _plain(program: Program) -> None:
     """What would not be seen by a component that knows nothing of the spec."""
-    if program.clip is not None:
-        raise NoComponent("clipping is replayed directly only")
     work = program.work
     if len(work.losses) > 1 or not work.losses[0].mean or work.objective != "mean":
         raise NoComponent("components average one mean loss")
@@ -128,21 +165,56 @@ def _plain(program: Program) -> None:
         raise NoComponent("the loader is stated")
     for w in program.weights:
         layouts = (w.params, w.optimizer_state, w.gradients, w.activations)
-        if w.frozen or w.init or w.random or w.master:
-            raise NoComponent(f"`{w.name}` has frozen weights, starts, random streams or a master copy of its own")
-        if any(layout.host or layout.materialized for layout in layouts):
-            raise NoComponent(f"`{w.name}` has states that are offloaded or not kept")
+        if w.frozen or w.init or w.random:
+            raise NoComponent(f"`{w.name}` has frozen weights, starts or random streams of its own")
+        if any(layout.materialized for layout in layouts):
+            raise NoComponent(f"`{w.name}` has states that are not kept")
         if w.optimizer.needs is not Needs.ELEMENT:
             raise NoComponent(f"{w.optimizer.name} needs more than one element")
-        if w.uses is not None and w.uses.first and w.uses.last:
-            raise NoComponent(f"`{w.name}` is tied over stages, which torch's pipelines do not do")
     for step in program.steps:
         for op in flat(step.ops):
-            if not isinstance(op, Add | Reduce | GatherParams | Update | Scale) or getattr(op, "buffer", None):
+            if not isinstance(op, _KNOWN) or getattr(op, "buffer", None):
                 raise NoComponent(f"the step of `{step.weights}` has operations that no component has")
         for loop in step.ops:
             if isinstance(loop, Loop) and loop.subset != "each":
                 raise NoComponent(f"the step of `{step.weights}` treats some micro-batches differently")
+            if isinstance(loop, Loop) and any(isinstance(op, Clip) for op in loop.body):
+                raise NoComponent(f"the step of `{step.weights}` clips every micro-batch")
+
+
+_KNOWN = (Add, Reduce, GatherParams, Update, Scale, Clip, Refresh, OffloadGradients, FetchParams)
+
+
+def _master(program: Program, roles: set[Role]) -> bool:
+    found = {w.master for w in program.weights}
+    if True not in found:
+        return False
+    if found != {True} or "shard" not in roles or not roles <= {"shard", "replicate"}:
+        raise NoComponent(
+            "master copies are those of FSDP2 (MixedPrecisionPolicy), run without other parallelism, for all weights: "
+            "its sharded parameters are the master copy"
+        )
+    return True
+
+
+def _offload(program: Program, roles: set[Role]) -> bool:
+    hosts = [(w.params.host, w.optimizer_state.host, w.gradients.host) for w in program.weights]
+    if not any(host for row in hosts for host in row):
+        return False
+    if not all(host for row in hosts for host in row) or not roles <= {"shard", "replicate"} or "shard" not in roles:
+        raise NoComponent(
+            "torch offloads parameters, gradients and optimizer states together (CPUOffloadPolicy of FSDP2), "
+            "and nothing less"
+        )
+    return True
+
+
+def _tied(program: Program, roles: set[Role]) -> bool:
+    if not any(w.uses is not None and w.uses.first and w.uses.last for w in program.weights):
+        return False
+    if "tensor" in roles and not {"stages", "shard"} <= roles or "experts" in roles:
+        raise NoComponent("tied weights are one tensor, or the ends of a pipeline that FSDP2 or one device has")
+    return True
 
 
 def _letters(weights: Weights, axis: str) -> tuple[str, str, str]:

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from math import prod
 
 from placelogic.replay.cases import Case
 from placelogic.replay.judge import Choice, bounds
+from placelogic.replay.launch import Place, shared
 from placelogic.replay.native import formulas
 from placelogic.replay.native.parallel import needed_microbatches
-from placelogic.replay.native.recognise import Native
-from placelogic.replay.native.train import LOSS, SAMPLES, NativeRun, Setting, run
+from placelogic.replay.native.recognise import Native, NoComponent
+from placelogic.replay.native.train import LOSS, NORM, SAMPLES, NativeRun, Setting, run
 from placelogic.replay.rounding import ORDER
 from placelogic.report.replayed import Bytes, Replayed, Result
+
+
+def check(native: Native, place: Place) -> None:
+    """Raises NoComponent where ranks share GPUs and the component needs more than gloo does with them."""
+    if "stages" in native.roles.values() and shared(prod(native.sizes.values()), place):
+        raise NoComponent("pipelines need a GPU for every rank: gloo sends nothing from a GPU point to point")
 
 
 def replayed(case: Case, native: Native, choice: Choice) -> Iterator[Replayed]:
@@ -32,16 +40,20 @@ def _told(case: Case, native: Native, runs: list[NativeRun], seconds: float, cho
     equal, different = bounds(worst.pop(ORDER, 0.0))
     most = max(worst.values(), default=0.0)
     result: Result = "equal" if most <= equal else "different" if most > different else "inconclusive"
-    reason = ""
+    reasons = []
     if needed_microbatches(native) != native.microbatches:
-        reason = f"its schedule needs {needed_microbatches(native)} micro-batches"
+        reasons.append(f"its schedule needs {needed_microbatches(native)} micro-batches")
+    if native.master:
+        reasons.append("computed in float32, and compared with what another order of the same sums does")
+    if native.offload and choice.place.device == "cpu":
+        reasons.append("on the CPU everything is on the host, and nothing moves")
     return Replayed(
         spec=case.name,
         verdict=case.verdict,
         mesh=dict(case.meeting.sizes),
         quantities=dict(case.meeting.quantities),
         way=runs[0].name,
-        reason=reason,
+        reason="; ".join(reasons),
         result=result,
         agrees=None if result == "inconclusive" else result == case.expected,
         smaller=dict(case.meeting.smaller),
@@ -68,10 +80,14 @@ def amounts(native: Native, one: NativeRun, rank: int = 0, width: int = 8) -> It
         sent = formulas.context(kind, native, one.sizes, mine, SAMPLES, turns, width)
     else:
         loss = one.name.endswith(LOSS)
-        sent = formulas.sent(native, one.sizes, mine, SAMPLES, turns, stage, width, loss)
+        narrow = width // 2 if native.master and width == 8 else width
+        sent = formulas.sent(native, one.sizes, mine, SAMPLES, turns, stage, narrow, loss)
     for kind in sorted({*sent, *one.sent[rank]}):
         measured, expected = one.sent[rank].get(kind, 0), sent.get(kind)
-        if kind == "all-to-all" and expected is None:
+        if kind == NORM:
+            if measured:
+                yield Bytes(kind, measured, None, "shares of its square, summed")
+        elif kind == "all-to-all" and expected is None:
             yield Bytes(kind, measured, None, "what tokens the router sends where")
         else:
             yield Bytes(kind, measured, expected or 0, _cause(native, kind, measured, expected or 0))
@@ -91,6 +107,8 @@ def _cause(native: Native, what: str, measured: int, derived: int) -> str | None
     if measured == derived:
         return None
     roles = set(native.roles.values())
+    if native.tied and native.vee and what in ("params", "gradients", "optimizer", "all-reduce", "reduce-scatter"):
+        return formulas.TWICE
     if what in ("gradients", "optimizer") and "tensor" in roles and "shard" not in roles:
         return formulas.EMBEDDING
     if what == "optimizer" and "zero1" in roles:

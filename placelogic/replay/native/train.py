@@ -14,14 +14,15 @@ from torch import nn
 
 from placelogic.replay.data import generator
 from placelogic.replay.job import Gap
-from placelogic.replay.launch import LIMIT, Place, launch
+from placelogic.replay.launch import LIMIT, Place, launch, shared
+from placelogic.replay.native.clipping import by_torch
 from placelogic.replay.native.context import KINDS
 from placelogic.replay.native.counting import Payload
 from placelogic.replay.native.experts import Mixture
 from placelogic.replay.native.own import context_parallel, expert_parallel
-from placelogic.replay.native.parallel import Parallel, mesh_of, needed_microbatches, optimizer_of, parallel
+from placelogic.replay.native.parallel import NARROW, Parallel, mesh_of, needed_microbatches, optimizer_of, parallel
 from placelogic.replay.native.recognise import Native
-from placelogic.replay.native.transformer import Sizes, Transformer, mean_loss, started
+from placelogic.replay.native.transformer import Sizes, Transformer, mean_loss, source, started
 from placelogic.replay.rounding import ORDER
 
 SAMPLES = 2
@@ -29,6 +30,7 @@ SAMPLES = 2
 COUNTED = 3
 """The step whose traffic is counted: the first two set things up."""
 LOSS = " and loss parallel"
+NORM = "the norm of the gradients"
 MODEL = "the small transformer"
 
 
@@ -60,7 +62,7 @@ class Setting:
 def sizes_of(native: Native) -> Sizes:
     stages = native.size("stages") * native.chunks
     experts = 2 * native.size("experts") if "experts" in native.roles.values() else 0
-    return Sizes(layers=max(2, stages), heads=max(4, native.size("tensor")), experts=experts)
+    return Sizes(layers=max(2, stages), heads=max(4, native.size("tensor")), experts=experts, tied=native.tied)
 
 
 def batch(native: Native) -> int:
@@ -115,22 +117,23 @@ def _rank(native: Native, setting: Setting) -> list[dict[str, Any]]:
     found = []
     share = _share(mesh)
     for name in setting.optimizers:
-        for component, job in _jobs(native, sizes, mesh, name, setting.seed):
+        for component, job in _jobs(native, sizes, mesh, name, setting):
             whole = Transformer(sizes, mlp=Mixture) if sizes.experts else Transformer(sizes)
-            told = compared(job, whole, sizes, batch(native), share, name, setting)
+            told = compared(job, whole, sizes, batch(native), share, name, setting, native.master)
             found.append({"name": component, "sizes": sizes} | told)
     return found
 
 
-def _jobs(native: Native, sizes: Sizes, mesh: Any, optimizer: str, seed: int) -> Iterator[tuple[str, Parallel]]:
-    roles, count = set(native.roles.values()), native.microbatches
+def _jobs(native: Native, sizes: Sizes, mesh: Any, optimizer: str, setting: Setting) -> Iterator[tuple[str, Parallel]]:
+    roles, count, seed = set(native.roles.values()), native.microbatches, setting.seed
     if "context" in roles:
         group = mesh.get_group("context")
-        for kind in KINDS:
-            made = context_parallel(sizes, group, kind, count, optimizer, seed)
+        apart = not shared(mesh.size(), setting.place)
+        for kind in (kind for kind in KINDS if kind != "ring" or apart):
+            made = context_parallel(sizes, group, kind, count, optimizer, seed, native.clip)
             yield f"attention over sequence shares ({kind})", made
     elif "experts" in roles:
-        yield native.name, expert_parallel(sizes, mesh.get_group("experts"), count, optimizer, seed)
+        yield native.name, expert_parallel(sizes, mesh.get_group("experts"), count, optimizer, seed, native.clip)
     else:
         yield native.name, parallel(native, sizes, mesh, optimizer, seed)
         if "tensor" in roles and "stages" not in roles:
@@ -155,28 +158,33 @@ def compared(
     share: Callable[[torch.Tensor], torch.Tensor],
     optimizer: str,
     setting: Setting,
+    master: bool = False,
 ) -> dict[str, Any]:
-    """Train both, step by step."""
+    """Train both, step by step. `master`: what is computed with is narrower than the parameters."""
     started(whole, setting.seed)
     single = optimizer_of(optimizer, list(whole.parameters()))
     reference = dict(whole.named_parameters())
     # The same training with its samples in another order, where rounding matters.
-    rounded = torch.get_default_dtype() is not torch.float64
+    rounded = torch.get_default_dtype() is not torch.float64 or master
     other = deepcopy(whole) if rounded else None
     second = optimizer_of(optimizer, list(other.parameters())) if other is not None else None
     gaps: list[Gap] = []
-    payload = Payload()
+    payload, decisions = Payload(), Payload()
     held: dict[str, int] = {}
     for step in range(1, setting.steps + 1):
         tokens, targets = sample(step, setting.seed, count, sizes)
         single.zero_grad()
-        mean_loss(whole(tokens), targets).backward()
+        backward(whole, tokens, targets, master)
         job.optimizer.zero_grad()
         counted = step == min(COUNTED, setting.steps)
         with payload if counted else nullcontext():
             job.step(share(tokens), share(targets))
+        if job.clip is not None:
+            with decisions if counted else nullcontext():
+                found = job.clip()
+            gaps.append(_gap(step, "clip", found, by_torch(whole.parameters())))
         for name, parameter in job.named():
-            expected = reference[name].grad
+            expected = reference[source(name, sizes.tied)].grad
             expected = expected if expected is None else job.held(name, expected)
             gaps.append(_gap(step, "gradient", parameter.grad, expected))
         if counted:
@@ -189,19 +197,37 @@ def compared(
         single.step()
         if other is not None and second is not None:
             second.zero_grad()
-            mean_loss(other(tokens.flip(0)), targets.flip(0)).backward()
+            backward(other, tokens.flip(0), targets.flip(0), master)
+            if job.clip is not None:
+                by_torch(other.parameters())
             second.step()
             for one, two in zip(whole.parameters(), other.parameters()):
                 gaps += [_gap(step, ORDER, two, one), _gap(step, ORDER, two.grad, one.grad)]
         states = _states(job.optimizer)
         for name, parameter in job.named():
-            gaps.append(_gap(step, "params", parameter, job.held(name, reference[name])))
+            there = reference[source(name, sizes.tied)]
+            gaps.append(_gap(step, "params", parameter, job.held(name, there)))
             for key, value in states.get(parameter, {}).items():
                 if key in ("exp_avg", "exp_avg_sq", "momentum_buffer") and value is not None:
-                    expected = job.held(name, single.state[reference[name]][key])
+                    expected = job.held(name, single.state[there][key])
                     gaps.append(_gap(step, "state", value, expected))
     size = sum(p.numel() * p.element_size() for p in whole.parameters())
-    return {"optimizer": optimizer, "gaps": tuple(gaps), "held": held, "sent": dict(payload.bytes), "size": size}
+    sent = dict(payload.bytes)
+    if job.clip is not None:
+        sent[NORM] = sum(decisions.bytes.values())
+    return {"optimizer": optimizer, "gaps": tuple(gaps), "held": held, "sent": sent, "size": size}
+
+
+def backward(model: nn.Module, tokens: torch.Tensor, targets: torch.Tensor, master: bool) -> None:
+    """On one device. `master`: by a copy in the narrower kind of number, as FSDP2 gathers one."""
+    if not master:
+        mean_loss(model(tokens), targets).backward()
+        return
+    copy = deepcopy(model).to(NARROW)
+    mean_loss(copy(tokens), targets).backward()
+    for parameter, narrow in zip(model.parameters(), copy.parameters()):
+        assert narrow.grad is not None
+        parameter.grad = narrow.grad.to(parameter.dtype)
 
 
 def _states(optimizer: Any) -> Mapping[Any, Mapping[str, Any]]:
@@ -213,7 +239,8 @@ def _gap(step: int, what: str, found: Any, expected: torch.Tensor | None) -> Gap
     if found is None or expected is None:
         return Gap(MODEL, step, what, 0.0 if found is expected else float("inf"))
     with torch.no_grad():
-        difference = float((_full(found.detach()) - expected.detach()).abs().max())
+        # What is offloaded lies on the host.
+        difference = float((_full(found.detach()).to(expected.device) - expected.detach()).abs().max())
     return Gap(MODEL, step, what, float("inf") if difference != difference else difference)
 
 

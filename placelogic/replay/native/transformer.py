@@ -13,7 +13,7 @@ Attention = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """`experts`: of each layer, 0 for a plain MLP."""
+    """`experts`: of each layer, 0 for a plain MLP. `tied`: the embedding is the output matrix too."""
 
     layers: int = 2
     hidden: int = 32
@@ -22,6 +22,7 @@ class Sizes:
     vocab: int = 64
     length: int = 8
     experts: int = 0
+    tied: bool = False
 
 
 def causal(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
@@ -90,6 +91,8 @@ class Transformer(nn.Module):
         self.layers = nn.ModuleDict({str(number): Block(sizes, mlp) for number in every})
         self.norm = nn.LayerNorm(sizes.hidden, bias=False) if last else None
         self.output = nn.Linear(sizes.hidden, sizes.vocab, bias=False) if last else None
+        if sizes.tied and self.embed is not None and self.output is not None:
+            self.output.weight = self.embed.weight
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         if self.embed is not None:
@@ -101,14 +104,21 @@ class Transformer(nn.Module):
         return x
 
 
-def started(model: nn.Module, seed: int) -> None:
-    """Every weight by its name, so that any part of the model starts like the whole."""
+def started(model: nn.Module, seed: int, tied: bool = False) -> None:
+    """Every weight by its name, so that any part of the model starts like the whole. `tied`: the output matrix
+    like the embedding."""
     from placelogic.replay.data import normal
 
     with torch.no_grad():
         for name, weight in model.named_parameters():
+            name = source(name, tied)
             drawn = normal((seed, "weight", name), *weight.shape)
             weight.copy_(1 + 0.1 * drawn if weight.dim() == 1 else drawn / weight.shape[-1] ** 0.5)
+
+
+def source(name: str, tied: bool) -> str:
+    """The name under which one device has these weights."""
+    return "embed.weight" if tied and name == "output.weight" else name
 
 
 def mean_loss(scores: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:

@@ -14,8 +14,8 @@ LEAST = 2
 """Places along a dimension that nothing cuts: enough for two numbers to be unlike."""
 
 
-def sizes_of(program: Program, layers: Layers, plan: Plan, mesh: Mapping[str, int]) -> dict[str, int]:
-    """dimension -> how many places it has in the simulation."""
+def sizes_of(program: Program, layers: Layers, plan: Plan, mesh: Mapping[str, int], each: int = 1) -> dict[str, int]:
+    """dimension -> how many places it has. `each`: places of a piece, where something is cut."""
     cuts = cut_by(program, layers, plan)
     found: dict[str, int] = {}
     for block in layers.blocks:
@@ -27,7 +27,7 @@ def sizes_of(program: Program, layers: Layers, plan: Plan, mesh: Mapping[str, in
                 if dim is not None:
                     found.setdefault(dim, _product(mesh, cuts.get(dim, [])))
     for dim, size in found.items():
-        found[dim] = max(size, LEAST)
+        found[dim] = max(size * each if size > 1 else size, LEAST)
     _rows(layers, found)
     _joined(layers, found, {dim: _product(mesh, axes) for dim, axes in cuts.items()})
     for block in layers.blocks:

@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from placelogic.program.block import Block, Layers
-from placelogic.simulate.arithmetic import mix
-from placelogic.simulate.layers.arrays import Array
+from placelogic.simulate.layers.arrays import Labels
 from placelogic.simulate.mesh import Grid
+
+
+class Lies(Protocol):
+    """Which places of a tensor a device has."""
+
+    @property
+    def dims(self) -> tuple[str, ...]: ...
+
+    @property
+    def labels(self) -> tuple[Labels, ...]: ...
+
+    def along(self, dim: str) -> Labels: ...
 
 
 class Habits:
@@ -15,24 +27,23 @@ class Habits:
 
     def __init__(self, layers: Layers, grid: Grid) -> None:
         self._grid = grid
-        self._apart = {
-            (line.block, line.tensor, line.axis) for line in layers.drawn if line.kind == "different"
-        }
+        self._apart = {(line.block, line.tensor, line.axis) for line in layers.drawn if line.kind == "different"}
         self._local = {(line.block, line.tensor, line.axis) for line in layers.counted if line.kind == "local"}
 
-    def seed(self, block: Block, tensor: str, x: int, seed: int, inputs: Sequence[Array]) -> int:
-        """What the stream of a device makes of the seed of an operation. Who has other places than its
-        neighbour draws other numbers in any case: those of its places."""
-        for axis in self._grid.axes:
+    def apart(self, block: Block, tensor: str, x: int, inputs: Sequence[Lies]) -> tuple[int, ...]:
+        """What sets the stream of a device apart; empty where it is that of the operation. Who has other
+        places than its neighbour draws other numbers in any case: those of its places."""
+        found: list[int] = []
+        for number, axis in enumerate(self._grid.axes):
             if (block.name, tensor, axis) not in self._apart:
                 continue
             at = self._grid.coordinate[axis][x]
             first = x - at * self._grid.stride[axis]
             if at and inputs[first].labels == inputs[x].labels:
-                seed = mix(seed, at, self._grid.axes.index(axis))
-        return seed
+                found += [at, number]
+        return tuple(found)
 
-    def position(self, block: Block, tensor: str, x: int, made: Sequence[Array], whole: int) -> Callable[[int], int]:
+    def position(self, block: Block, tensor: str, x: int, made: Sequence[Lies], whole: int) -> Callable[[int], int]:
         """How a device counts the places of the sequence. `made`: what is counted, as it was made."""
         shift = 0
         for axis in self._grid.axes:

@@ -3,35 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from placelogic.program.plan import Move
 from placelogic.simulate.arithmetic import PRIME, inverse
 from placelogic.simulate.layers.arrays import Array, added, arranged, joined, piece, zeros
 from placelogic.simulate.layers.functions import fitted
+from placelogic.simulate.layers.ragged import Ragged
 from placelogic.simulate.mesh import Grid
 from placelogic.simulate.outcome import GroupStop
 
 Arrays = list[Array]
 """One per device."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ragged:
-    """Of tensors that start with experts each device has rows for as many tokens as were sent to them: which token
-    a row is of differs between devices that have other experts, or other tokens. `tokens`: the dimensions of both."""
-
-    experts: frozenset[str] = frozenset()
-    tokens: frozenset[str] = frozenset()
-
-    def check(self, arrays: Sequence[Array]) -> None:
-        """Raises GroupStop where rows of different tokens would be added up."""
-        first = arrays[0]
-        if not first.dims or first.dims[0] not in self.experts:
-            return
-        for dim in self.tokens.intersection(first.dims):
-            if any(array.along(dim) != first.along(dim) for array in arrays):
-                raise GroupStop("rows of different tokens, sent to different experts, are added up")
 
 
 def forward(arrays: Arrays, move: Move, axis: str, grid: Grid, factor: int, ragged: Ragged) -> Arrays:

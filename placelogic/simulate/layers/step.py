@@ -16,12 +16,14 @@ from placelogic.program.program import (
     Reduce,
     Scale,
     ScaleLoss,
+    Skip,
     Step,
     Update,
     Weights,
     flat,
 )
 from placelogic.simulate.arithmetic import PRIME, inverse
+from placelogic.simulate.events import looking
 from placelogic.simulate.outcome import GroupStop
 
 Key = tuple[Any, ...]
@@ -29,11 +31,14 @@ Gradient = dict[Key, int]
 Fresh = dict[str, list[Gradient]]
 """weights -> per device."""
 
+CLIP = 7919
+"""What clipping multiplies a gradient by: any factor that is not 1 shows what went without it."""
+
 
 def run_step(
     job: Any, weights: Weights, step: Step, fresh: Sequence[list[Gradient]], expected: Mapping[Any, int]
 ) -> list[tuple[str, int]]:
-    """What differs: ("gradient" or "clip", device). `fresh`: one gradient per micro-batch. Raises GroupStop."""
+    """What differs: ("gradient", "clip" or "skip", device). `fresh`: one gradient per micro-batch. Raises GroupStop."""
     return _Step(job, weights, step, fresh, expected).run()
 
 
@@ -45,6 +50,10 @@ class _Step:
         self.holders = job.holders(weights)
         self.routed = [a for cut in weights.params.cuts if cut.letter == "S" for a in cut.axes if a in weights.routed]
         self.buffers: dict[str | None, list[Gradient]] = {}
+        self.skips = 0
+        self.running = [
+            op for one in step.ops if not isinstance(one, Loop) or _turns(one, len(fresh)) for op in flat((one,))
+        ]
         self.wrong: list[tuple[str, int]] = []
 
     def run(self) -> list[tuple[str, int]]:
@@ -82,15 +91,25 @@ class _Step:
                     raise GroupStop("there is no fresh gradient outside the micro-batches")
                 return [_times(one, factor) for one in fresh]
             case GatherGradients():
-                target = self._target()
+                target = self._target(op)
                 arrays = self._get(target, fresh)
                 for axis in op.axes:
                     arrays = self._gathered(arrays, axis)
                 return self._put(target, fresh, arrays)
             case Clip():
-                self._compare("clip", self._get(self._target(), fresh))
+                target = self._target(op)
+                arrays = self._get(target, fresh)
+                if any(isinstance(one, Update) for one in self._after(op)):
+                    self._compare("clip", arrays, 1)
+                return self._put(target, fresh, [_times(one, CLIP) for one in arrays])
+            case Skip():
+                after = (*self._after(op), *self.running)
+                target = next((one.buffer for one in after if isinstance(one, Update)), None)
+                self.skips += 1
+                for axes in looking(self.job.program, self.weights.name, self.skips - 1):
+                    self._decide(self._get(target, fresh), axes)
             case Update():
-                self._compare("gradient", self._get(op.buffer, None))
+                self._compare("gradient", self._get(op.buffer, None), CLIP if self.job.program.clip is not None else 1)
             case _:
                 pass  # what moves parameters and host copies changes no gradient
         return fresh
@@ -106,8 +125,24 @@ class _Step:
         self.buffers[name] = arrays
         return fresh
 
-    def _target(self) -> str | None:
-        return next((op.buffer for op in flat(self.step.ops) if isinstance(op, Update)), None)
+    def _target(self, op: Op) -> str | None:
+        """What the next update below reads."""
+        ops = list(flat(self.step.ops))
+        after = ops[next(i for i, one in enumerate(ops) if one is op) :]
+        return next((one.buffer for one in (*after, *ops) if isinstance(one, Update)), None)
+
+    def _after(self, op: Op) -> list[Op]:
+        return self.running[next(i for i, one in enumerate(self.running) if one is op) :]
+
+    def _decide(self, arrays: list[Gradient], axes: tuple[str, ...]) -> None:
+        """Devices that look together, over `axes`, must see what all others see."""
+        first: set[tuple[Key, int]] | None = None
+        for members in self._groups(axes):
+            seen = {item for x in members for item in arrays[x].items()}
+            if first is not None and seen != first:
+                self.wrong.append(("skip", members[0]))
+                return
+            first = seen
 
     def _groups(self, axes: tuple[str, ...]) -> Iterator[list[int]]:
         for members in self.job.grid.groups(axes):
@@ -137,9 +172,10 @@ class _Step:
                 out[x] = together
         return out
 
-    def _compare(self, what: str, arrays: list[Gradient]) -> None:
+    def _compare(self, what: str, arrays: list[Gradient], factor: int) -> None:
+        right = {key: value * factor % PRIME for key, value in self.expected.items()}
         for x in self.holders:
-            if any(value != self.expected.get(key) for key, value in arrays[x].items()):
+            if any(value != right.get(key) for key, value in arrays[x].items()):
                 self.wrong.append((what, x))
                 return
 

@@ -1,0 +1,203 @@
+"""The weights of a group, matrix by matrix: the elements that each operation multiplies by, and who holds them.
+
+A group of weights that operations use is one row of elements: all its matrices and vectors, one after the other.
+Every operation has one of its own, except that a table is shared by all that look it up or turn it round."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import torch
+
+from placelogic.program import block as bl
+from placelogic.program.program import Axes, Cut, Layout, Weights
+from placelogic.replay.group import Group
+from placelogic.replay.shape import MOST_ELEMENTS, Sizes, TooLarge, owners
+from placelogic.simulate.layers.one import weights_dims
+from placelogic.simulate.layers.setting import Setting
+
+Key = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """`dims`: its dimensions, in the order of its elements; `sides`: what it makes, and what it contracts.
+    `cut`: axis -> the dimension that it is cut on while it is used. `layer`: its layer among those of the group."""
+
+    start: int
+    dims: tuple[str, ...]
+    lengths: tuple[int, ...]
+    sides: tuple[tuple[str, ...], tuple[str, ...]]
+    cut: Mapping[str, str]
+    layer: int
+
+    @property
+    def count(self) -> int:
+        return prod(self.lengths)
+
+
+class Matrices:
+    """Has what `Shape` has: `count` elements, which tensor and block each is of, and who holds it."""
+
+    group: Group
+
+    def __init__(self, setting: Setting, weights: Weights, size: Sizes, shifted: bool) -> None:
+        self._weights = weights
+        self._size = size
+        self._shifted = shifted
+        self._setting = setting
+        self.matrices: dict[Key, Matrix] = {}
+        self.uses: dict[tuple[int, int], Key] = {}
+        self._read()
+        self.count = sum(matrix.count for matrix in self.matrices.values())
+        if self.count > MOST_ELEMENTS:
+            raise TooLarge(f"`{weights.name}` would need {self.count} elements at this mesh")
+        every = list(self.matrices.values())
+        counts = torch.tensor([matrix.count for matrix in every])
+        self.tensor = torch.arange(len(every)).repeat_interleave(counts)
+        # Blocks of quantised moments: a row and one element more, so that no cut keeps all of them whole.
+        blocks, done = [], 0
+        for matrix in every:
+            blocks.append(done + torch.arange(matrix.count) // (matrix.lengths[-1] + 1))
+            done = int(blocks[-1].max()) + 1
+        self.block = torch.cat(blocks)
+
+    def _read(self) -> None:
+        found: dict[Key, list[tuple[int, int, bl.Operation]]] = {}
+        for layer, block in enumerate(self._setting.blocks):
+            for index, op in enumerate(block.operations):
+                if getattr(op, "weights", None) == self._weights.name:
+                    key = self._key(layer, index, op)
+                    found.setdefault(key, []).append((layer, index, op))
+                    self.uses[layer, index] = key
+        layers = sorted({uses[0][0] for uses in found.values()})
+        start = 0
+        for key, uses in found.items():
+            layer, index, op = uses[0]
+            block = self._setting.blocks[layer]
+            dims = weights_dims(block, op)
+            lengths = tuple(self._setting.dims[dim] for dim in dims)
+            matrix = Matrix(start, dims, lengths, _sides(dims, op), self._cut(layer, index), layers.index(layer))
+            self.matrices[key] = matrix
+            start += matrix.count
+
+    def _key(self, layer: int, index: int, op: bl.Operation) -> Key:
+        """Tables of the same dimensions, cut alike, are one."""
+        if self._setting.tied(self._weights.name) or self._weights.kind == "embedding":
+            dims = weights_dims(self._setting.blocks[layer], op)
+            return tuple(sorted(dims)), tuple(sorted(self._cut(layer, index).items()))
+        return layer, index
+
+    def _cut(self, layer: int, index: int) -> dict[str, str]:
+        work = self._setting.plan.work.get((self._setting.blocks[layer].name, index), {})
+        return {axis: one.weights for axis, one in work.items() if one.weights is not None}
+
+    # --- for operations -----------------------------------------------------------------------
+
+    def elements(self, layer: int, index: int, dims: Sequence[str]) -> torch.Tensor:
+        """The numbers of the elements, with the dimensions in the order of the operation."""
+        matrix = self.matrices[self.uses[layer, index]]
+        numbers = torch.arange(matrix.start, matrix.start + matrix.count).reshape(matrix.lengths)
+        return numbers.permute([matrix.dims.index(dim) for dim in dims])
+
+    def owners(self, layer: int, index: int) -> list[tuple[str, int]]:
+        """Axes along which one device alone computes the operation, and its coordinate."""
+        group, found = self.group, []
+        if group.uses_axis is not None and group.weights.uses is not None:
+            both = len(group.members) == 2
+            use = (0 if self._setting.begins(layer) else 1) if both else next(iter(group.members))
+            found.append((group.uses_axis, group.members[use]))
+        matrix = self.matrices[self.uses[layer, index]]
+        for axis, rule in group.own_room.items():
+            if axis not in matrix.cut and group.grid.size[axis] > 1:
+                found.append((axis, int(rule.tables[0][matrix.start])))
+        return found
+
+    @staticmethod
+    def start(op: bl.Operation, sizes: Mapping[str, int]) -> tuple[float, float]:
+        """What is added to its weights, and what they are multiplied by, so that values stay near one."""
+        match op:
+            case bl.Norm():
+                return 1.0, 0.5
+            case bl.Linear() | bl.Router():
+                return 0.0, 1.5 / prod(sizes[dim] for dim in op.contracted) ** 0.5
+            case _:
+                return 0.0, 1.0
+
+    # --- who holds what -----------------------------------------------------------------------
+
+    def tables(self, layout: Layout) -> dict[str, tuple[torch.Tensor, ...]]:
+        """As `Shape.tables`."""
+        plain = self._owners(layout, 0)
+        if self._shifted and any(cut.dimension == "flat" for cut in layout.cuts):
+            other = self._owners(layout, self.count // 2)
+            flat = {axis for cut in layout.cuts if cut.dimension == "flat" for axis in cut.axes}
+            return {axis: (table, other[axis]) if axis in flat else (table,) for axis, table in plain.items()}
+        return {axis: (table,) for axis, table in plain.items()}
+
+    def _owners(self, layout: Layout, shift: int) -> dict[str, torch.Tensor]:
+        parts: dict[str, list[torch.Tensor]] = {}
+        every = list(self.matrices.values())
+        layers = 1 + max(matrix.layer for matrix in every)
+        for number, matrix in enumerate(every):
+            ways: dict[str, tuple[Axes, ...]] = {}
+            dims = {cut: self._dimension(cut, matrix) for cut in layout.cuts}
+            # Cuts of a dimension of their own lie inside of all others.
+            for cut in sorted(layout.cuts, key=lambda cut: dims[cut] is None):
+                dim = dims[cut] or self._free(matrix)
+                ways[dim] = (*ways.get(dim, ()), cut.axes)
+            at = dict(zip(matrix.dims, torch.unravel_index(torch.arange(matrix.count), matrix.lengths)))
+            for dim, system in ways.items():
+                if dim == LAYER:
+                    length, index = layers, torch.full((matrix.count,), matrix.layer)
+                elif dim == PARAM:
+                    length, index = len(every), torch.full((matrix.count,), number)
+                elif dim == FLAT:
+                    length = self.count
+                    index = (torch.arange(matrix.count) + matrix.start + shift) % length
+                else:
+                    length, index = self._setting.dims[dim], at[dim]
+                for axis, table in owners(system, self._size, length, index).items():
+                    parts.setdefault(axis, []).append(table)
+        return {axis: torch.cat(tables) for axis, tables in parts.items()}
+
+    def _dimension(self, cut: Cut, matrix: Matrix) -> str | None:
+        """Which dimension of a matrix a cut is of; None: one of its own."""
+        whole = {"layer": LAYER, "param": PARAM, "flat": FLAT}
+        if cut.dim in whole:
+            return whole[cut.dim]
+        used = self._weights.params.cut(cut.axes[0])
+        if cut.axes[0] in matrix.cut and used is not None and used.dim == cut.dim:
+            return matrix.cut[cut.axes[0]]
+        made, contracted = matrix.sides
+        if cut.dim == "out":
+            return (*made, *contracted)[0]
+        if cut.dim == "in":
+            return (*contracted, *made)[0]
+        return cut.dim if cut.dim in matrix.dims else None
+
+    @staticmethod
+    def _free(matrix: Matrix) -> str:
+        return next((dim for dim in matrix.dims if dim not in matrix.cut.values()), matrix.dims[0])
+
+    def dealt(self, axes: Axes) -> dict[str, torch.Tensor]:
+        """As `Shape.dealt`."""
+        return owners((axes,), self._size, self.count, torch.arange(self.count))
+
+
+LAYER, PARAM, FLAT = "#layer", "#param", "#flat"
+
+
+def _sides(dims: tuple[str, ...], op: bl.Operation) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    match op:
+        case bl.Linear():
+            experts = dims[: len(dims) - len(op.contracted) - len(op.produced)]
+            return (*op.produced, *experts), op.contracted
+        case bl.Embedding():
+            return op.produced, (op.vocabulary,)
+        case bl.Router():
+            return (op.experts,), op.contracted
+        case _:
+            return dims, ()

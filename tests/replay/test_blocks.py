@@ -1,0 +1,207 @@
+"""The operations of layers in PyTorch: what the verdicts say happens, forward and backward."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from placelogic.checking import complete
+from placelogic.elaborate import elaborate_file
+from placelogic.program import block as bl
+from placelogic.program.ops import Origin
+from placelogic.replay.blocks.functions import Here, function
+from placelogic.replay.blocks.held import Lay, arranged, joined, piece
+from placelogic.replay.blocks.loss import Loss
+from placelogic.replay.blocks.matrices import Matrices
+from placelogic.replay.cases import Case
+from placelogic.replay.group import Group
+from placelogic.replay.judge import Choice, replay
+from placelogic.simulate.layers.setting import Setting
+from placelogic.simulate.mesh import Grid
+from placelogic.simulate.outcome import GroupStop
+from placelogic.simulate.work import Work
+from placelogic.source import Span
+from placelogic.syntax.parse import parse
+from tests.layers.draw import draw
+from tests.replay.helpers import ROOT, cases_of
+from tests.replay.test_agreement import told
+
+QUICK = Choice(optimizers=("sgd",))
+PATH = ROOT / "tests" / "replay" / "cases" / "blocks.place"
+REPORTS = ROOT / "tests" / "layers" / "cases" / "reports.place"
+NOWHERE = Origin(Span("a.place", 1, 1, 1, 1), stated=False)
+
+
+def test_every_operation_and_every_code() -> None:
+    outcomes = list(replay(list(cases_of(PATH.read_text(), str(PATH))), Choice(optimizers=("sgd",), steps=2)))
+    assert [told(one) for one in outcomes if not one.agrees] == []
+    codes = Counter(one.case.code for one in outcomes if one.result == "different")
+    assert {"FW03", "FW04", "FW05", "FW06", "FW08", "GI01", "GI04"} <= codes.keys()
+    assert codes["FW08"] == 4
+    assert sum(one.case.verdict == "proved" for one in outcomes) >= 8
+    # By what the gradient is multiplied, as the counterexample says.
+    (summed,) = (
+        one for one in outcomes if "summed_on_the_way_back" in one.case.name and one.case.weights == "up, down"
+    )
+    assert summed.factor == pytest.approx((2.0, 2.0))
+
+
+def test_random_specs_with_blocks() -> None:
+    """scripts/replay_many.py does many more."""
+    every: list[Case] = []
+    seed = 0
+    while len(every) < 10:
+        every += [case for case in cases_of(draw(seed), f"seed {seed}.place") if 2 <= case.meeting.ranks <= 4][:1]
+        seed += 1
+    outcomes = list(replay(every, QUICK))
+    assert [told(one) for one in outcomes if not one.agrees] == []
+    assert {one.case.verdict for one in outcomes} == {"proved", "refuted"}
+
+
+@pytest.mark.slow
+def test_reported_faults_of_real_implementations() -> None:
+    outcomes = list(replay(list(cases_of(REPORTS.read_text(), str(REPORTS)))))
+    assert [told(one) for one in outcomes if not one.agrees] == []
+    assert sum(one.factor is not None for one in outcomes) >= 5
+
+
+# --- pieces -------------------------------------------------------------------------------------
+
+
+def test_pieces_are_put_together_as_they_were_cut() -> None:
+    whole = Lay(("batch", "hidden"), ((0, 1), (0, 1, 2, 3)))
+    pieces = [piece(whole, "hidden", 2, i) for i in range(2)]
+    assert [one.along("hidden") for one in pieces] == [(0, 1), (2, 3)]
+    assert joined(pieces, "hidden") == whole
+    with pytest.raises(GroupStop, match="overlap"):
+        joined([pieces[0], pieces[0]], "hidden")
+    with pytest.raises(GroupStop, match="do not divide"):
+        piece(whole, "hidden", 3, 0)
+
+
+def test_missing_places_are_zeros() -> None:
+    have, want = Lay(("s",), ((2, 3),)), Lay(("s",), ((0, 1, 2, 3),))
+    assert arranged(torch.tensor([5.0, 7.0]), have, want).tolist() == [0, 0, 5, 7]
+    assert arranged(torch.tensor([1.0, 2.0, 5.0, 7.0]), want, have).tolist() == [5, 7]
+
+
+# --- functions ----------------------------------------------------------------------------------
+
+
+def test_a_matrix_takes_the_place_of_what_it_contracts() -> None:
+    op = bl.Linear("o", "x", "w", ("heads", "head"), ("hidden",), False, NOWHERE)
+    x = Lay(("batch", "heads", "head"), ((0, 1), (0, 1), (0, 1, 2)))
+    here = Here(op, {}, {"batch": 2, "heads": 2, "head": 3, "hidden": 4}, ())
+    a, w = torch.randn(2, 2, 3), torch.randn(2, 3, 4)
+    made = function(here, [x], None, None)(w, a)
+    assert torch.allclose(made, a.reshape(2, 6) @ w.reshape(6, 4), atol=1e-6)
+
+
+def test_attention_is_softmax_attention_with_a_sink() -> None:
+    op = bl.Attention("c", "q", "k", "v", "sequence", "heads", "kv_heads", True, True, False, False, NOWHERE)
+    sizes = {"batch": 2, "sequence": 4, "heads": 4, "kv_heads": 2, "head": 3}
+    query = Lay(("batch", "sequence", "heads", "head"), ((0, 1), (0, 1, 2, 3), (0, 1, 2, 3), (0, 1, 2)))
+    keys = Lay(("batch", "sequence", "kv_heads", "head"), ((0, 1), (0, 1, 2, 3), (0, 1), (0, 1, 2)))
+    q, k, v = torch.randn(2, 4, 4, 3), torch.randn(2, 4, 2, 3), torch.randn(2, 4, 2, 3)
+    whole = function(Here(op, {}, sizes, ()), [query, keys, keys], None, None)(q, k, v)
+    # A key of zeros with a value of zeros is a sink.
+    wide = [torch.cat([t.new_zeros(2, 1, 2, 3), t], 1).repeat_interleave(2, 2).transpose(1, 2) for t in (k, v)]
+    mask = torch.cat([torch.ones(4, 1), torch.tril(torch.ones(4, 4))], 1).bool()
+    expected = torch.nn.functional.scaled_dot_product_attention(q.transpose(1, 2), *wide, attn_mask=mask)
+    assert torch.allclose(whole, expected.transpose(1, 2), atol=1e-6)
+    # A device with the later half of the queries and heads 2 and 3 makes its piece of the same.
+    mine = Lay(query.dims, ((0, 1), (2, 3), (2, 3), (0, 1, 2)))
+    own = Lay(keys.dims, ((0, 1), (0, 1, 2, 3), (1,), (0, 1, 2)))
+    some = function(Here(op, {}, sizes, ()), [mine, own, own], None, None)(q[:, 2:, 2:], k[:, :, 1:], v[:, :, 1:])
+    assert torch.allclose(some, whole[:, 2:, 2:], atol=1e-6)
+
+
+def test_dropout_is_drawn_by_place() -> None:
+    op = bl.Elementwise("d", "x", "dropout", True, "mask", True, None, NOWHERE)
+    here = Here(op, {}, {"sequence": 4, "hidden": 2}, ("seed", 1))
+    whole = Lay(("sequence", "hidden"), ((0, 1, 2, 3), (0, 1)))
+    drawn = here.drawn(whole)
+    assert torch.equal(here.drawn(piece(whole, "sequence", 2, 1)), drawn[2:])
+    other = Here(op, {}, {"sequence": 4, "hidden": 2}, ("seed", 2))
+    assert not torch.allclose(other.drawn(whole), drawn)
+    assert bool((drawn > 0.5).all())
+
+
+def test_the_loss_is_cross_entropy() -> None:
+    lay = Lay(("batch", "vocab"), ((0, 1, 2), (0, 1, 2, 3)))
+    logits, wanted = torch.randn(3, 4), torch.tensor([1, 3, 0])
+    loss = Loss(lay, "vocab", wanted, None)
+    made, level = loss.forward(logits)
+    leaf = logits.clone().requires_grad_()
+    expected = torch.nn.functional.cross_entropy(leaf, wanted, reduction="none")
+    assert torch.allclose(made, expected, atol=1e-6)
+    arrived = torch.tensor([1.0, -2.0, 3.0])
+    (gradient,) = torch.autograd.grad(expected, [leaf], arrived)
+    assert torch.allclose(loss.backward(logits, level, arrived), gradient, atol=1e-6)
+
+
+# --- weights ------------------------------------------------------------------------------------
+
+
+def groups_of(text: str, sizes: dict[str, int]) -> dict[str, Group]:
+    (spec,) = elaborate_file(parse(text, "a.place"))
+    program = complete(spec)
+    grid = Grid(program.mesh.axes, sizes)
+    setting = Setting(program, grid, Work(program, grid, {let.name: 2 for let in program.lets}, None, 1))
+    found = {}
+    for number, weights in enumerate(program.weights):
+        group = Group(
+            number, weights, grid, program.work.split_axes, lambda w, size, shifted: Matrices(setting, w, size, shifted)
+        )
+        group.shape.group = group  # type: ignore[attr-defined]
+        found[weights.name] = group
+    return found
+
+
+MLP = """
+mesh dp, tp
+weights embed { kind embedding }
+weights up    { kind matrix }
+weights down  { kind matrix }
+dims batch, sequence, hidden, ffn, vocab
+block start {
+  input ids(batch, sequence)
+  x = embedding ids with embed from vocab to hidden
+}
+block layer repeat 2 {
+  input x(batch, sequence, hidden)
+  u = linear x with up from hidden to ffn
+  d = linear u with down from ffn to hidden
+}
+block finish {
+  input x(batch, sequence, hidden)
+  logits = linear x with embed from hidden to vocab
+  loss = cross_entropy logits over vocab parallel
+}
+use zero1(dp) * tensor_parallel(tp)
+"""
+
+
+def test_each_device_has_the_elements_that_it_computes_with() -> None:
+    groups = groups_of(MLP, {"dp": 2, "tp": 2})
+    up, down = groups["up"], groups["down"]
+    assert len(up.shape.matrices) == len(down.shape.matrices) == 2  # one of each layer
+    rows = up.shape.elements(1, 0, ("hidden", "ffn"))
+    half = rows.shape[1] // 2
+    assert set(rows[:, half:].flatten().tolist()) <= set(up.computed_local[1].tolist())  # dp = 0, tp = 1
+    columns = down.shape.elements(1, 1, ("ffn", "hidden"))
+    assert set(columns[half:].flatten().tolist()) <= set(down.computed_local[1].tolist())
+    assert len(up.computed_local[1]) * 2 == up.count
+    # Optimizer state of a shard only, without a gap.
+    assert sum(len(elements) for elements in up.optimizer_local) == up.count
+
+
+def test_tied_embeddings_are_one_table() -> None:
+    embed = groups_of(MLP, {"dp": 2, "tp": 2})["embed"].shape
+    (table,) = embed.matrices.values()
+    assert embed.count == table.count
+    looked_up = embed.elements(0, 0, ("vocab", "hidden"))
+    assert torch.equal(embed.elements(3, 0, ("hidden", "vocab")), looked_up.T)
