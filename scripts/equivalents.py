@@ -18,6 +18,7 @@ class Mutant(Protocol):
 WORDS = "only the wording or the place of a report"
 SHORTCUT = "a shortcut: without it the same terms come out in a longer way"
 NEVER = "cannot occur"
+FURTHER = "which further faults are told of a spec that is refuted already"
 
 REASONS: list[tuple[str, str, str, str]] = [
     # --- kinds.py
@@ -81,6 +82,7 @@ REASONS: list[tuple[str, str, str, str]] = [
     ("prove/differ.py", "sum_differs", "if any((term.when != TRUE for term in terms)) => if True", "the bounds of a micro-batch that no term speaks of can always be met"),
     ("prove/differ.py", "sum_differs", "term.when != FALSE", "the bounds of a micro-batch that no term speaks of can always be met"),
     ("prove/differ.py", "sum_differs", "both(*ranges) if ranges else TRUE => both(*ranges)", "all of nothing is true"),
+    ("prove/differ.py", "without_factor", "", FURTHER),
     # --- state.py
     ("prove/state.py", "shards", "=> entry is not None", "a layout has a stack of cuts where it has a cut"),
     ("prove/state.py", "shards", "=> cut is not None", "a cut listed twice lines up with itself"),
@@ -139,6 +141,26 @@ REASONS: list[tuple[str, str, str, str]] = [
     ("elaborate/derive.py", "_arrange", "r.inner and r.cut.dim == 'flat'", "reductions in the loop have a cut"),
     ("elaborate/derive.py", "_arrange.place", "3", "only the order counts"),
     ("elaborate/derive.py", "_grouped", "groups[-1][0]", "all of one group are alike"),
+    # --- of layers
+    ("layers/scale.py", "Scale.is_one", "=> not self.powers", "a factor is in a line that a person wrote, and there the other half decides"),
+    ("layers/scale.py", "scale_of", "if below.number != 0", "zero below is refused before (PL401); anything else comes to the same factor, written otherwise"),
+    ("layers/scale.py", "_product", "if total == 0 => if False", "zero times anything is worth zero in the formula too"),
+    ("layers/values.py", "merged", "=> frozenset().union(*keys)", "the union of one set is that set"),
+    ("layers/moving.py", "after", "", "how a tensor lies along an axis after it was told that it does not fit there (FW05) decides nothing more: on one device it does not matter"),
+    ("layers/moving.py", "alone.change", "", "what is left of shares along an axis counts from two devices on, where FW05 is told already"),
+    ("layers/moving.py", "moved_forward", "or '' => move.", "a move that cuts names its dimension: the rest is for the type checker"),
+    ("layers/moving.py", "moved_backward", "or '' => move.", "a move that cuts names its dimension: the rest is for the type checker"),
+    ("layers/operations.py", "is_name_only", "=> isinstance(op, bl.Elementwise) and op.factor == number(1)", "only `scale` has a factor"),
+    ("layers/walk.py", "Walk._ordered", "", WORDS),
+    ("layers/walk.py", "Walk._misfit", "(), True)", WORDS),
+    ("layers/walk.py", "Walk._misfit", "=> None", WORDS),
+    ("layers/walk.py", "Walk._collective_backward", "=> replace(arrived)", "the last move leaves it in this shape already"),
+    ("layers/walk.py", "Walk.stands_still", "if signature(before) != signature(after) => if True", "following more layers than are needed comes to the same"),
+    ("layers/flows.py", "_when", "=> tuple(known)", "all cases together are always"),
+    ("layers/wants.py", "wants", "if result is not None => if True", "what is not wanted is looked up as None too"),
+    ("layers/planning.py", "AxisPlan._common", "(None, None)", "where there are shares it is not asked what is cut"),
+    ("layers/planning.py", "AxisPlan._combine", "=> made is not None and (made not in tokens)", "pieces of experts whose scores are whole were met before"),
+    ("layers/planning.py", "AxisPlan._trades", "=> e.by == 'all_to_all'", "two axes that split the sequence, one of which trades, do not fit (PL386)"),
     # --- facts.py
     ("elaborate/facts.py", "_fact", "'absent', 'none', True", "where parameters are missing (FW01) nothing is routed"),
 ]  # fmt: skip
