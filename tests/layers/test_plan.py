@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.layers.texts import boundaries, gpt, planned
 
 
@@ -50,3 +52,156 @@ def test_nothing_is_wrong_in_what_is_derived() -> None:
         assert part.times == 1 and term.scale.is_one and not term.tied and not term.lost
         vector = gradient.own == frozenset()
         assert term.share == ({"dp", "cp", "tp"} if vector else {"dp", "cp"})
+
+
+DIMS = "dims batch, sequence, hidden, ffn, heads, kv_heads, head, expert, vocab\n"
+EXPERTS = """\
+mesh ep, tp
+tokens over ep
+weights norm { kind vector }
+weights router { kind router }
+weights expert { kind expert, routed over ep }
+place expert over ep { params sharded, optimizer sharded, gradients sharded }
+use tensor_parallel(tp)
+block layer {
+  input x(batch, sequence, hidden)
+  n = norm x with norm over hidden
+  r = router n with router from hidden to expert top 2
+  t = dispatch n by r
+  g = grouped linear t with expert from hidden to ffn
+  a = gelu g
+  d = grouped linear a with expert from ffn to hidden
+  e = combine d by r
+  z = add x, e
+}
+"""
+EXPERTS_ALONE = """\
+mesh ep
+weights router { kind router }
+weights expert { kind expert }
+place expert over ep { params sharded on expert, optimizer sharded on expert, gradients sharded on expert }
+block layer {
+  input x(batch, sequence, hidden)
+  r = router x with router from hidden to expert top 2
+  t = dispatch x by r
+  g = grouped linear t with expert from hidden to ffn
+  a = gelu g
+  d = grouped linear a with expert from ffn to hidden
+  e = combine d by r
+  z = add x, e
+}
+"""
+GATED = """\
+mesh tp
+weights norm { kind vector }
+weights up { kind matrix }
+weights gate { kind matrix }
+weights down { kind matrix }
+use tensor_parallel(tp)
+block layer repeat 2 {
+  input x(batch, sequence, hidden)
+  n = norm x with norm over hidden
+  u = linear n with up from hidden to ffn
+  g = linear n with gate from hidden to ffn
+  s = silu g
+  m = multiply s, u
+  d = linear m with down from ffn to hidden
+  y = add x, d
+}
+"""
+WRITTEN = """\
+mesh tp
+weights norm { kind vector }
+weights up { kind matrix }
+weights down { kind matrix }
+use sequence_parallel(tp)
+block layer repeat 2 {
+  input x(batch, sequence, hidden)
+  n = norm x with norm over hidden
+  f = gather n over tp on sequence
+  u = linear f with up from hidden to ffn
+  a = gelu u
+  d = linear a with down from ffn to hidden
+  r = reduce_scatter d over tp on sequence
+  b = dropout r
+  y = add x, b
+}
+"""
+LATE = """\
+mesh tp
+weights up { kind matrix }
+weights down { kind matrix }
+weights one { kind matrix }
+use tensor_parallel(tp)
+place one over tp { params replicated, optimizer replicated, gradients replicated }
+block layer {
+  input x(batch, sequence, hidden)
+  u = linear x with up from hidden to ffn
+  a = gelu u
+  d = linear a with down from ffn to hidden
+  e = dropout d
+  s = add e, d
+  w = linear s with one from hidden to ffn
+  r = reduce w over tp by sum
+}
+"""
+TABLE = """\
+mesh tp
+weights table { kind embedding }
+place table over tp { params sharded on hidden, optimizer sharded on hidden, gradients sharded on hidden }
+block start {
+  input t(batch, sequence)
+  e = embedding t with table from vocab to hidden
+  g = gelu e
+  n = norm g over hidden
+}
+"""
+TRADED = """\
+mesh cp
+weights norm { kind vector }
+weights qkv { kind matrix }
+weights out { kind matrix }
+use ulysses(cp)
+block layer repeat 2 {
+  input x(batch, sequence, hidden)
+  n = norm x with norm over hidden
+  q = linear n with qkv from hidden to heads, head
+  k = linear n with qkv from hidden to kv_heads, head
+  v = linear n with qkv from hidden to kv_heads, head
+  c = attention q, k, v causal fused
+  o = linear c with out from heads, head to hidden
+  y = add x, o
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "axis", "crosses"),
+    [
+        # tokens travel to their experts and back; inside, columns and rows
+        (EXPERTS, "ep", ["t: exchange batch / exchange expert", "d: exchange expert / exchange batch"]),
+        (EXPERTS, "tp", ["d: sum / none", "t: none / sum"]),
+        # each device has the tokens of its own experts: what they leave are shares, and so is what comes back
+        (EXPERTS_ALONE, "ep", ["e: sum / none", "x: none / sum", "r: none / sum"]),
+        # two tensors that are cut alike meet as they are
+        (GATED, "tp", ["d: sum / none", "n: none / sum"]),
+        # what is written out is not derived again
+        (WRITTEN, "tp", []),
+        # shares stay shares until the written sum
+        (LATE, "tp", ["x: none / sum"]),
+        # gathered where the whole is needed, and not before
+        (TABLE, "tp", ["g: gather hidden / slice hidden"]),
+        (
+            TRADED,
+            "cp",
+            [
+                "c: exchange heads / exchange sequence",
+                "q: exchange sequence / exchange heads",
+                "k: exchange sequence / exchange kv_heads",
+                "v: exchange sequence / exchange kv_heads",
+            ],
+        ),
+    ],
+)
+def test_what_crosses(text: str, axis: str, crosses: list[str]) -> None:
+    assert [one.partition(".")[2] for one in boundaries(DIMS + text, axis)] == crosses
