@@ -107,6 +107,7 @@ REASONS: list[tuple[str, str, str, str]] = [
     ("prove/publish.py", "publication_obligations", "=> replace(one, name=", "where another update is the last one, or none runs, the spec is refuted as it is (GI05, SC02)"),
     ("prove/publish.py", "_after", "place or where => where", WORDS),
     ("prove/publish.py", "_Copies.why", "", WORDS),
+    ("prove/publish.py", "_Copies.move", "unlike[axis] != FALSE and self._apart(axis) == FALSE =>", WORDS),
     ("prove/publish.py", "_Copies.move", "self.early", WORDS),
     ("prove/publish.py", "_after", "publish.order >= updated", "no two operations have one place in the order"),
     ("prove/publish.py", "_after", "if weights.master => if True", "only how many conditions are counted: this one holds"),

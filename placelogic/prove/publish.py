@@ -161,7 +161,7 @@ class _Copies:
     def move(self, publish: Publish, after: bool) -> None:
         """`after`: it comes after the last update; before it all copies are those of the step before."""
         match publish.op:
-            case Refresh() if after and self.recomputed:
+            case Refresh() if self.recomputed:
                 # Nothing is kept that could be stale, and what a broadcast has overwritten is made anew.
                 self.lost = {axis: both(lost, negate(publish.when)) for axis, lost in self.lost.items()}
             case Refresh() if after:
@@ -199,6 +199,8 @@ class _Copies:
             hit = both(publish.when, several, self.stale[axis], arrived)
         else:
             return
+        if not after and self.recomputed:
+            return  # the update leaves new ones to be made
         self.lost[axis] = either(self.lost[axis], hit)
         if hit != FALSE:
             self.overwritten.setdefault(axis, publish.op.origin.span)
