@@ -114,6 +114,9 @@ REASONS: list[tuple[str, str, str, str]] = [
     ("prove/publish.py", "_after", "if copies.hosted => if True", "only how many conditions are counted: this one holds"),
     ("prove/publish.py", "_after", "cuts[axis]", "only how many conditions are counted: these hold"),
     ("prove/publish.py", "_after", "continue", "only how many conditions are counted: these hold"),
+    ("prove/publish.py", "_Copies._unlike", "all((shard", "shards along one axis that are cut in two ways do not line up (SC03)"),
+    ("prove/publish.py", "_Copies._unlike", "=> shard.cut[0]", "all cuts of one stack are of one dimension"),
+    ("prove/publish.py", "_Copies._unlike", "at_least(members(self.weights, self.sizes, axis), 1)", "along one device nothing is stale"),
     ("prove/publish.py", "_Copies._broadcast", "=> both(hit, publish.used)", "without a master or a host nothing writes it again: it is lost for good"),
     ("prove/publish.py", "_Copies._broadcast", "after or kept => kept", "without a master or a host nothing writes it again: it is lost for good"),
     ("prove/publish.py", "_Copies._broadcast", "arrived = either", "what arrives later is written over it, and must be gathered again as it is"),
@@ -122,6 +125,12 @@ REASONS: list[tuple[str, str, str, str]] = [
     ("prove/publish.py", "_Copies._written", "negate(when)", "what is taken away here comes back in the next line, for the same sizes"),
     # --- start.py, whole.py
     ("prove/whole.py", "forward_obligations", "weights.master and (not weights.frozen) => weights.master", "frozen weights have no master copy"),
+    ("prove/whole.py", "skip_obligations", "if reads => if True", "either all steps skip or none (PL333)"),
+    ("prove/whole.py", "_over", ">= 1", WORDS),
+    ("prove/whole.py", "_over", "if differ != FALSE", "only how many conditions are counted: this one holds"),
+    ("prove/whole.py", "_over", "differ != TRUE", "only how many conditions are counted: this one holds"),
+    ("prove/whole.py", "_differs", "kind.mixed", "a mixed value that decides is used by the update too: GI06"),
+    ("prove/whole.py", "_differs", "kind.ruined", "a mixed value that decides is used by the update too: GI06"),
     ("prove/whole.py", "_sees_other", "kind.mixed", "a mixed value that decides is used by the update too: GI06"),
     ("prove/whole.py", "_sees_other", "kind.ruined", "a mixed value that decides is used by the update too: GI06"),
     # --- alignment.py
