@@ -120,6 +120,8 @@ REASONS: list[tuple[str, str, str, str]] = [
     ("prove/divide.py", "division_obligations", "set(parts.variables) & spoken => set(parts.variables)", "an axis that no assumption speaks of may be 1, which divides everything"),
     ("prove/divide.py", "settle", "=> one.possible", "only where the solver gives up"),
     ("prove/divide.py", "settle", "=> replace(one, violation=violation)", "nothing asks again what was possible"),
+    ("prove/divide.py", "divisors", "", "only which sizes are listed as fitting"),
+    ("prove/divide.py", "_shared", "", "only which sizes are listed as fitting"),
     ("prove/divide.py", "division_assumptions", "", "only which assumptions are listed"),
     # --- state.py
     ("prove/state.py", "shards", "=> entry is not None", "a layout has a stack of cuts where it has a cut"),
