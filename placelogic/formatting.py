@@ -45,8 +45,7 @@ def format_file(path: str) -> Formatted:
 def format_bytes(data: bytes, path: str) -> Formatted:
     """Format the content of a file. Line ends stay what they are; a byte order mark goes."""
     from placelogic.syntax.format import format_text
-    from placelogic.syntax.read import normalised
-    from placelogic.syntax.read import decode
+    from placelogic.syntax.read import decode, normalised
 
     text = decode(data, path)
     formatted = format_text(text, path)

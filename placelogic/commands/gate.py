@@ -151,8 +151,8 @@ def _write_baseline(loaded: Loaded, outcome: Outcome, reason: str) -> int:
     """Write it, say what still fails with it, and end as the gate will."""
     from placelogic.gate.baseline import read, written
     from placelogic.gate.run import baseline_path, judged
-    from placelogic.report.gate import failing
     from placelogic.report.formats import write_text
+    from placelogic.report.gate import failing
 
     old = _old_baseline(loaded)
     text = written(old, outcome.report.files, reason)

@@ -16,7 +16,19 @@ from placelogic.elaborate.weights import read_weights
 from placelogic.elaborate.work import read_stages, read_work
 from placelogic.problem import closest
 from placelogic.program.catalog import STATES
-from placelogic.program.program import Budget, Claim, Conflict, Expectation, Layout, Op, Program, Refresh, Step, Weights, flat
+from placelogic.program.program import (
+    Budget,
+    Claim,
+    Conflict,
+    Expectation,
+    Layout,
+    Op,
+    Program,
+    Refresh,
+    Step,
+    Weights,
+    flat,
+)
 from placelogic.source import Span
 from placelogic.syntax import ast
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from placelogic.program.program import GlobalNorm, Program, Skip, Step, Update, Weights, flat
+from placelogic.program.program import GlobalNorm, Program, Step, Weights
 from placelogic.prove.differ import coefficient_differs
 from placelogic.prove.feeding import updates
 from placelogic.prove.formula import FALSE, TRUE, Formula, at_least, both, either, negate, test
+from placelogic.prove.kept import kept_obligations
 from placelogic.prove.obligations import Obligation, Values
 from placelogic.prove.ratio import ONE, Ratio, const
 from placelogic.prove.sizes import Sizes
@@ -57,7 +58,7 @@ def gradient_obligations(
         )
     if not program.work.tokens_even:
         yield from _uneven(program, weights, sizes, stated)
-    yield from _materialized(program, weights, step, sizes)
+    yield from kept_obligations(program, weights, step, sizes)
 
 
 def _of(term: str | None) -> str:
@@ -90,44 +91,6 @@ def _uneven(program: Program, weights: Weights, sizes: Sizes, stated: bool) -> I
             help="say `loss mean global` and sum instead of averaging, or `tokens even` if all shares have as many tokens",
             fault="wrong",
         )
-
-
-def _materialized(program: Program, weights: Weights, step: Step, sizes: Sizes) -> Iterator[Obligation]:
-    """Gradients that are not kept must be consumed at once."""
-    origin = weights.gradients.materialized
-    if origin is None:
-        return
-    uses = weights.uses
-    twice = uses is not None and uses.first and uses.last
-    if program.layers is not None:
-        from placelogic.layers.operations import tied  # so that specs without blocks start faster
-
-        twice = twice or weights.name in tied(program.layers.blocks)
-    reasons: list[tuple[Formula, str]] = [
-        (at_least(sizes.microbatches, 2), "there are several micro-batches"),
-        (TRUE if program.clip is not None else FALSE, "the global norm is needed first"),
-        (TRUE if _skips(step) else FALSE, "whether to skip the update depends on all gradients"),
-        (TRUE if twice else FALSE, "the weights are used twice in a backward pass"),
-    ]
-    for violation, why in reasons:
-        yield Obligation(
-            name=f"materialised gradients of {weights.name}: {why}",
-            code="GI05",
-            weights=weights.name,
-            axes=(),
-            violation=violation,
-            span=origin.span,
-            stated=origin.stated,
-            message=f"the gradient of `{weights.name}` is not kept, but {why}",
-            label="materialized: gone before it can be used",
-            help="keep the gradients (replicated or sharded)",
-        )
-
-
-def _skips(step: Step) -> bool:
-    """Whether the step decides, before its update, if it comes at all."""
-    ops = list(flat(step.ops))
-    return any(isinstance(op, Skip) and any(isinstance(o, Update) for o in ops[i:]) for i, op in enumerate(ops))
 
 
 # --- clipping -------------------------------------------------------------------------------

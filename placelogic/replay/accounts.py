@@ -9,7 +9,7 @@ from math import ceil
 
 from placelogic.problem import SpecError
 from placelogic.program.expr import number
-from placelogic.program.program import Layout, Program
+from placelogic.program.program import Layout, Program, Reduce, flat
 from placelogic.replay.cases import Case
 from placelogic.replay.direct import Run
 from placelogic.replay.meshes import fixed
@@ -37,12 +37,20 @@ def accounts(case: Case, run: Run) -> tuple[Bytes, ...]:
         cause = None
         if amount is not None and amount != measured:
             gathered = (purpose, kind) == ("params", "all-gather") and measured < amount
-            cause = ONCE if gathered else "shards are padded to the largest" if measured > amount else None
+            whole = (purpose, kind) == ("gradients", "all-reduce") and _scattered(case.meeting.program)
+            more = WHOLE if whole else "shards are padded to the largest"
+            cause = ONCE if gathered else more if measured > amount else None
         found.append(Bytes(f"{kind} of {purpose}", measured, amount, cause))
     return tuple(found)
 
 
+WHOLE = "the interpreter reduces whole buffers, also where only the own shard of them is left"
 ONCE = "the interpreter gathers what it computes with once a step, and keeps it"
+
+
+def _scattered(program: Program) -> bool:
+    """Whether some step goes on with a buffer of which only the own shard counts."""
+    return any(isinstance(op, Reduce) and op.scattered for step in program.steps for op in flat(step.ops))
 
 
 def _sent(case: Case, run: Run) -> dict[tuple[str, str], int]:

@@ -349,7 +349,7 @@ def _insert(block: Block, draft: Draft, random: Random) -> bool:
 def _after_clip(block: Block, draft: Draft, random: Random) -> bool:
     """The gradient, or a part of it, comes a second time, after the clip: over the first, beside it, or in its place."""
     found = [i for i, one in enumerate(block.body) if one == "clip"]
-    if not found:
+    if not found or not found[0]:  # nothing comes before it
         return False
     i = found[0]
     again = [one.copy() if isinstance(one, Block) else one for one in block.body[:i]]
