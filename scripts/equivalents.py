@@ -121,6 +121,7 @@ REASONS: list[tuple[str, str, str, str]] = [
     ("prove/divide.py", "settle", "=> one.possible", "only where the solver gives up"),
     ("prove/divide.py", "settle", "=> replace(one, violation=violation)", "nothing asks again what was possible"),
     ("prove/divide.py", "divisors", "", "only which sizes are listed as fitting"),
+    ("prove/divide.py", "_room", "", "only which sizes are listed as fitting"),
     ("prove/divide.py", "_shared", "", "only which sizes are listed as fitting"),
     ("prove/divide.py", "division_assumptions", "", "only which assumptions are listed"),
     # --- state.py
@@ -174,7 +175,7 @@ REASONS: list[tuple[str, str, str, str]] = [
     ("prove/run.py", "_only_adds", "if Accumulate not in kinds => if True", SHORTCUT),
     ("prove/run.py", "_only_adds", "return False => return True", "a loop that accumulates nothing does not touch gradients (PL343); an update in it is GI05 as it is"),
     ("prove/run.py", "_is_whole", "kind.cut is None", "a mixed value is GI06 as it is"),
-    ("prove/gradient.py", "_materialized", "=> weights.name in tied(program.layers.blocks)", "where there are blocks it follows from them where weights are used"),
+    ("prove/kept.py", "kept_obligations", "=> weights.name in tied(program.layers.blocks)", "where there are blocks it follows from them where weights are used"),
     ("prove/gradient.py", "clip_obligations", "=> either(*(when for update, when in ends if update.order >= read.order))", "without an update the spec is refuted as it is"),
     ("prove/gradient.py", "clip_obligations", "own=not all(", "only which of two findings is told as the cause of the other"),
     ("prove/gradient.py", "clip_obligations", "=> either(*(both(when, wrong) for _, when, wrong in once))", "without an update the spec is refuted as it is"),

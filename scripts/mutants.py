@@ -41,7 +41,8 @@ from mutations import Mutation, apply, mutations
 
 ROOT = Path(__file__).resolve().parents[1]
 FILES = [
-    "prove/kinds.py", "prove/transfer.py", "prove/values.py", "prove/run.py", "prove/gradient.py", "prove/differ.py",
+    "prove/kinds.py", "prove/transfer.py", "prove/values.py", "prove/run.py", "prove/gradient.py",
+    "prove/kept.py", "prove/differ.py",
     "prove/state.py", "prove/publish.py", "prove/start.py", "prove/whole.py", "prove/alignment.py", "prove/layers.py",
     "prove/feeding.py", "prove/arriving.py", "prove/boundary.py", "prove/streams.py", "prove/divide.py",
     "elaborate/facts.py", "elaborate/derive.py",
@@ -136,8 +137,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--all", action="store_true", help="all mutants of layers/, instead of every sixth")
     parser.add_argument("--every", type=int, default=1, help="only every n-th mutant")
-    parser.add_argument("--json", help="keep the results here; those of files not asked about stay, and what killed a "
-                        "mutant is asked first the next time")  # fmt: skip
+    kept = "keep the results here; those of files not asked about stay, and what killed a mutant is asked first then"
+    parser.add_argument("--json", help=kept)
     parser.add_argument("--again", action="store_true", help="only what survived according to --json, and update it")
     parser.add_argument("--tables", action="store_true", help="try nothing, only count what --json holds")
     parser.add_argument("--report", help="update the tables of this page")
