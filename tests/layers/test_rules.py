@@ -19,6 +19,8 @@ TEXT = PAGE.read_text(encoding="utf-8")
 PARTS = re.split(r"^(?=(?:spec|model) )", TEXT, flags=re.MULTILINE)
 SHARED = "".join(part for part in PARTS if not part.startswith("spec "))
 SPECS = {part.split()[1]: part for part in PARTS if part.startswith("spec ")}
+OPEN = [name for name, spec in SPECS.items() if not re.search(r"^  (assume|dims|mesh .*[=<>])", spec, re.MULTILINE)]
+"""Of any size: those are simulated on every small mesh."""
 
 
 @cache
@@ -32,7 +34,7 @@ def test_as_expected(name: str) -> None:
     assert spec.expected is True, str(spec)
 
 
-@pytest.mark.parametrize("name", SPECS)
+@pytest.mark.parametrize("name", OPEN)
 def test_proof_and_simulation_agree(name: str) -> None:
     text = re.sub(r"^  expect .*\n", "", SHARED + SPECS[name], flags=re.MULTILINE)
     assert judge(text, meshes=4).disagreement is None
