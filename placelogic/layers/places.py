@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from placelogic.layers.operations import weights_of
+from placelogic.layers.operations import tables, weights_of
 from placelogic.problem import Problem, SpecError
 from placelogic.program import block as bl
 from placelogic.program.block import Block, Dims
@@ -48,9 +48,13 @@ def weights_dim(program: Program, block: Block, op: bl.Operation, axis: str) -> 
         return experts_dim(block, op) if splits else None
     if splits or cut.dim == "flat":
         return None  # the parameters are not there: FW01 says so
+    # A table that is turned round is cut where the embedding cuts it: it is one table.
+    turned = isinstance(op, bl.Linear) and _turned(program, op)
     if cut.dim is None:
-        return ANY
+        return op.produced[0] if turned else ANY
     own, other = sides(block, op)
+    if turned:
+        own, other = other, own
     if cut.dim == "out":
         return own[0] if own else other[0]
     if cut.dim == "in":
@@ -66,6 +70,11 @@ def weights_dim(program: Program, block: Block, op: bl.Operation, axis: str) -> 
             )
         )
     return cut.dim
+
+
+def _turned(program: Program, op: bl.Linear) -> bool:
+    assert program.layers is not None
+    return (op.weights, op.contracted, op.produced) in tables(program.layers.blocks)
 
 
 def sides(block: Block, op: bl.Operation) -> tuple[Dims, Dims]:

@@ -145,6 +145,7 @@ MODELS = {
     "moe": "layers 32, hidden 4096, heads 32, kv_heads 8, ffn 14336, vocab 32000, experts 8, experts_over a",
     "deepseek_moe": "moe_layers 27, hidden 2048, heads 16, ffn 10944, expert_ffn 1408, experts 64, top 6, "
     "vocab 102400, experts_over a",
+    "deepseek_v3": "experts_over a",
 }
 
 
