@@ -229,6 +229,8 @@ REASONS: list[tuple[str, str, str, str]] = [
     ("layers/walk.py", "Walk.stands_still", "if layer.block.name != block => if False", "following more layers than are needed comes to the same"),
     ("layers/walk.py", "Walk._mended", "if not layer.crossed[reader] => if False", "only how often one fault is told"),
     ("layers/places.py", "stated_dim", "=> cut is None or cut.letter != 'S' or cut.dim is None", "activations cut over an axis that splits the work are refused (PL315)"),
+    ("layers/places.py", "weights_dim", "=> cut is None or cut.letter != 'S' or cut.dim in WHOLE", "cuts over the axis of one's own stages are refused (PL319)"),
+    ("layers/overrides.py", "_put", "=> moves or ahead", "what is written out does nothing on the way back, so a line acts alike before and after it"),
     ("layers/operations.py", "is_name_only", "=> isinstance(op, bl.Elementwise) and op.factor == number(1)", "only `scale` has a factor"),
     ("layers/walk.py", "Walk._ordered", "", WORDS),
     ("layers/walk.py", "Walk._misfit", "(), True)", WORDS),
