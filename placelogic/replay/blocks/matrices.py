@@ -100,6 +100,8 @@ class Matrices:
         """The numbers of the elements, with the dimensions in the order of the operation."""
         matrix = self.matrices[self.uses[layer, index]]
         numbers = torch.arange(matrix.start, matrix.start + matrix.count).reshape(matrix.lengths)
+        if matrix.dims == tuple(dims):  # from a dimension to itself, too
+            return numbers
         return numbers.permute([matrix.dims.index(dim) for dim in dims])
 
     def owners(self, layer: int, index: int) -> list[tuple[str, int]]:
