@@ -14,6 +14,8 @@ from placelogic.report.diagnostic import Counterexample
 
 MOST_RANKS = 16
 """Processes that one replay may start."""
+LONGEST = 64
+"""Micro-batches of a counterexample, where the spec fixes their number."""
 MOST_TURNS = 4
 """Micro-batches of a spec that fixes their number; more show nothing new."""
 FEWER = 2
@@ -65,6 +67,9 @@ def of_counterexample(program: Program, example: Counterexample) -> Meeting:
         smaller = {n: v for n, v in sizes.items() if example.simulated.get(n, v) != v}
         sizes = {n: example.simulated.get(n, v) for n, v in sizes.items()}
         quantities |= {n: v for n, v in example.simulated.items() if n not in sizes}
+    turns = program.work.microbatches
+    if isinstance(turns, Num) and turns.value > LONGEST:
+        raise NoMesh(f"the counterexample has {turns.value} micro-batches; at most {LONGEST} are replayed")
     ranks = prod(sizes.values())
     if ranks > MOST_RANKS:
         raise NoMesh(f"the counterexample has {ranks} devices; at most {MOST_RANKS} are replayed")
