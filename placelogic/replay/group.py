@@ -191,9 +191,9 @@ class Group:
             rules += [self.rule(axis, (found[axis],)) for axis in bare]
         return rules
 
-    def check(self, clipped: bool, microbatches: int, gathered: frozenset[str], tied: bool) -> None:
+    def check(self, clipped: bool, microbatches: int, gathered: frozenset[str], tied: bool, skips: bool) -> None:
         """Raises CannotRun where no run is needed to know. `gathered`: axes the step gathers params over. `tied`:
-        two operations of layers use one table."""
+        two operations of layers use one table. `skips`: whether the update comes is decided before it."""
         w, size = self.weights, self._size
         for axis in (axis for cut in w.params.cuts if cut.letter == "S" for axis in cut.axes):
             if size[axis] == 1 or axis in self.routed or axis == self.uses_axis or self.materialized:
@@ -217,5 +217,7 @@ class Group:
                 raise CannotRun("gradients are not kept, and there are several micro-batches")
             if clipped:
                 raise CannotRun("gradients are not kept, and the norm needs all of them")
+            if skips:
+                raise CannotRun("gradients are not kept, and whether to skip the update depends on all of them")
             if tied or (w.uses is not None and w.uses.first and w.uses.last):
                 raise CannotRun("gradients are not kept, and the weights are used twice in a backward pass")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from placelogic.layers.operations import tied
-from placelogic.program.program import BroadcastParams, GatherParams, Loop, Op, Program, Update, flat
+from placelogic.program.program import BroadcastParams, GatherParams, Loop, Op, Program, Skip, Update, flat
 from placelogic.replay import events, optimizers
 from placelogic.replay.arriving import arrive
 from placelogic.replay.buffers import Buffer
@@ -73,7 +73,8 @@ class Job:
             if conflict.weights == group.name and self.grid.size[conflict.axis] > 1:
                 group.stop = group.stop or f"{conflict.state} are placed twice along {conflict.axis}"
         try:
-            group.check(self.program.clip is not None, self.data.microbatches, gathered, group.name in twice)
+            skips = any(isinstance(o, Skip) and any(isinstance(u, Update) for u in ops[i:]) for i, o in enumerate(ops))
+            group.check(self.program.clip is not None, self.data.microbatches, gathered, group.name in twice, skips)
         except CannotRun as stop:
             group.stop = group.stop or str(stop)
 
