@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Literal
 
 from placelogic.problem import SpecError
-from placelogic.program.program import Clip, Program, Skip, Update, flat
+from placelogic.program.program import Program
 from placelogic.replay.meshes import MOST_RANKS, Meeting, NoMesh, exercising, fixed, of_counterexample
 from placelogic.report.diagnostic import Counterexample, Finding, SpecReport
 from placelogic.simulate import Item
@@ -50,28 +50,12 @@ class Left:
     failed: bool = False
 
 
-def _several_updates(program: Program) -> bool:
-    for step in program.steps:
-        ops = list(flat(step.ops))
-        if sum(isinstance(op, Update) for op in ops) > 1 and any(isinstance(op, Clip | Skip) for op in ops):
-            return True
-    return False
-
-
-def _skips_apart(program: Program) -> bool:
-    return len({op.axes for step in program.steps for op in flat(step.ops) if isinstance(op, Skip)}) > 1
-
-
 def cases(
     program: Program, report: SpecReport, wanted: Mapping[str, int], most: int = MOST_RANKS
 ) -> Iterator[Case | Left]:
     """For a proved spec one mesh with every axis in use; for a refuted one the mesh of each counterexample,
     or the sizes wanted, if any."""
     try:
-        if report.verdict in ("proved", "refuted") and _several_updates(program):
-            raise NoMesh("it clips or skips, and has several updates, of which replay does not know which one is meant")
-        if report.verdict in ("proved", "refuted") and _skips_apart(program):
-            raise NoMesh("its steps skip over different axes, which replay decides one by one")
         match report.verdict:
             case "proved":
                 case = _at(report.name, exercising(program, wanted, most), "proved")

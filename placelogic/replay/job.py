@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from placelogic.layers.operations import tied
-from placelogic.program.program import BroadcastParams, GatherParams, Loop, Op, Program, Skip, Update, flat
+from placelogic.program.program import BroadcastParams, GatherParams, Loop, Op, Program, Skip, Update
 from placelogic.replay import events, optimizers
 from placelogic.replay.arriving import arrive
 from placelogic.replay.buffers import Buffer
@@ -20,7 +20,9 @@ from placelogic.replay.rounding import ORDER, Reordered
 from placelogic.replay.state import State
 from placelogic.replay.step import Event, Runner
 from placelogic.simulate.arriving import lines_of
+from placelogic.simulate.events import looking
 from placelogic.simulate.mesh import Grid
+from placelogic.simulate.ops import running
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ class Job:
 
     def _check(self, group: Group) -> None:
         step = self.program.step(group.name)
-        ops = tuple(flat(step.ops)) if step is not None else ()
+        ops = tuple(running(step.ops, self.data.microbatches)) if step is not None else ()
         gathered = frozenset(axis for op in ops if isinstance(op, GatherParams) for axis in op.axes)
         twice = tied(self.program.layers.blocks) if self.program.layers is not None else ()
         for conflict in self.program.conflicts:
@@ -215,10 +217,12 @@ class Job:
             # Clipping is one event: it waits until every group that clips has come to it.
             deciding = [n for n, event in waiting.items() if event.kind != "clip"]
             for number in deciding:
-                event, runner = waiting.pop(number), by_number[number]
-                with self.comms.log.purpose("decisions"):
-                    found = events.skip_disagreement(runner, event.axes, self.comms, self._stepping)
-                self.gaps.append(Gap(None, step, "skip", found))
+                waiting.pop(number)
+                runner = by_number[number]
+                for axes in looking(self.program, runner.state.group.name, runner.skips - 1):
+                    with self.comms.log.purpose("decisions"):
+                        found = events.skip_disagreement(runner, axes, self.comms, self._stepping)
+                    self.gaps.append(Gap(None, step, "skip", found))
             if not deciding:
                 self._clip(step, [by_number[n] for n in waiting], runners, complete, squares)
                 waiting.clear()

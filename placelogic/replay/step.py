@@ -10,7 +10,6 @@ from placelogic.compat import assert_never
 from placelogic.program.expr import Expr
 from placelogic.program.program import (
     Accumulate,
-    Axes,
     BroadcastParams,
     Clip,
     FetchParams,
@@ -32,6 +31,7 @@ from placelogic.replay.buffers import Buffer
 from placelogic.replay.data import Data
 from placelogic.replay.group import CannotRun
 from placelogic.replay.state import State
+from placelogic.simulate.ops import running
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,6 @@ class Event:
     """Where all groups meet: `clip` by the global norm, or a decision to `skip` the step."""
 
     kind: Literal["clip", "skip"]
-    axes: Axes = ()
 
 
 class Runner:
@@ -61,9 +60,12 @@ class Runner:
         self._order = list(flat(ops))
         self.buffers: dict[str | None, Buffer] = {}
         self.fresh: Buffer | None = None
-        # What clip, skip and gather act on: the buffer that the optimizer will read.
+        # Clip and gather act on the buffer that the next update below reads; a skip sees what the update reads
+        # that runs.
+        self._running = list(running(ops, data.microbatches))
         self._target: str | None = None
         self._present: Buffer | None = None
+        self.skips = 0  # how many it has come to
         # Whether the event it has come to is one that no update comes after.
         self.dead = False
 
@@ -114,11 +116,14 @@ class Runner:
                 self.fresh.layers[index] = self.fresh.layers[index] * self._number(factor, index)
             case Clip() | Skip():
                 self._target = self._feeding(op)
+                after = self._running[next(i for i, o in enumerate(self._running) if o is op) :]
+                if isinstance(op, Skip):
+                    self._target = next((o.buffer for o in (*after, *self._running) if isinstance(o, Update)), None)
                 self._present = fresh
-                after = self._order[next(i for i, o in enumerate(self._order) if o is op) :]
                 self.dead = not any(isinstance(o, Update) for o in after)
                 if isinstance(op, Skip):
-                    yield Event("skip", op.axes)
+                    self.skips += 1
+                    yield Event("skip")
                 else:
                     if fresh is None and self._target in self.buffers:
                         self._cut(self.buffers[self._target])

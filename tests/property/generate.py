@@ -38,7 +38,7 @@ def generate(seed: int, backward: float = BACKWARD) -> str:
             soup(draft, random)
         else:
             _write_steps(draft, random)
-            for _ in range(random.choices([0, 1, 2, 3], [40, 38, 17, 5])[0]):
+            for _ in range(random.choices([0, 1, 2, 3], [46, 35, 15, 4])[0]):
                 mutate(draft, random)
         if with_lines:
             add_lines(draft, lines)

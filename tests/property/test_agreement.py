@@ -43,8 +43,8 @@ def test_they_agree_on_lines_about_weights() -> None:
 def test_the_mix_is_healthy(judged: list[Result]) -> None:
     """Agreement on specs that are all wrong, or all errors, would say little."""
     share = {verdict: count / COUNT for verdict, count in Counter(one.verdict for one in judged).items()}
-    assert 0.28 <= share["proved"] <= 0.5, share
-    assert 0.4 <= share["refuted"] <= 0.68, share
+    assert 0.3 <= share["proved"] <= 0.5, share
+    assert 0.4 <= share["refuted"] <= 0.65, share
     assert share.get("error", 0) < 0.1, share
     assert share.get("vacuous", 0) + share.get("undecided", 0) < 0.03, share
 
