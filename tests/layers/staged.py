@@ -105,12 +105,8 @@ def judge(text: str, seed: int = 0, meshes: int = 3) -> Judged:
         told = next((finding.message for finding in report.findings if finding.code.startswith("UN")), report.verdict)
         return Judged(report.verdict, told, codes)
     at = random.choice(every)
-    there, wrong = prove(program_of(text, at)), differs(program, at)
-    verdict = there.verdict
+    verdict, wrong = prove(program_of(text, at)).verdict, differs(program, at)
     agreed = verdict == ("proved" if wrong is None else "refuted")
-    if wrong is None and program.layering is not None and program.layering.flows:
-        # The layers' own simulation keeps every gradient, so it does not see one that is not kept.
-        agreed = agreed or {one.code for one in there.findings if one.severity == "error"} == {"GI05"}
     return Judged("refuted", None if agreed else f"{verdict} at {at}, and simulated: {wrong}", codes)
 
 
@@ -119,13 +115,13 @@ def differs(program: Program, sizes: Mapping[str, int]) -> str | None:
     if (wrong := simulated(program, sizes)) is not None:
         return wrong
     assert program.layering is not None
-    if program.layering.flows:
-        return None  # they come otherwise
     quantities = {let.name: sizes.get(let.name, 1) for let in program.lets if let.value is None}
     try:
         outcome = simulate_any(program, {axis: sizes[axis] for axis in program.mesh.axes}, quantities)
     except SimulationTooLarge:
         return None
+    if program.layering.flows:  # gradients come otherwise, and only what cannot be run is told
+        return str(outcome.stops[0]) if outcome.stops else None
     return None if outcome.right else str(outcome)
 
 
