@@ -43,13 +43,20 @@ assume dp % tp == 0
 """
 RIGHT = WRONG.replace("by sum", "by mean")
 NOWHERE = Span("here.place", 1, 1, 1, 2)
+FACTORED = ("a_product_that_is_a_prime", "a_large_product")
+"""Questions that ask for the factors of a number: z3 finds some, cvc5 does not answer."""
 
 
 def counts(path: Path) -> Counter[str]:
     """What came of every question of every spec of a file."""
     found: Counter[str] = Counter()
     for spec in placelogic.check(path, recheck=True).specs:
-        assert not any(finding.code in ("PL904", "NT06") for finding in spec.findings), spec
+        told = {finding.code for finding in spec.findings} & {"PL904", "NT06"}
+        if spec.name in FACTORED:
+            assert told == {"NT06"}, spec  # cvc5 gives up, and the report says so
+            assert spec.recheck is not None and not spec.recheck.only_cvc5
+            continue
+        assert not told, spec
         if spec.recheck is not None:
             found.update({name: getattr(spec.recheck, name) for name in Recheck.__dataclass_fields__})
         else:

@@ -72,7 +72,10 @@ def test_most_counterexamples_have_a_script(every: list[Shown]) -> None:
     assert len(shown) >= 196
     left_out = {one.name: one.reason for one in every if one.text is None}
     wanted = ("its step cannot be carried out", "it is about what happens inside layers")
-    assert {name: reason for name, reason in left_out.items() if not reason.startswith(wanted)} == {}
+    # Two specs are about counterexamples that are too large to be run at all.
+    assert {name for name, reason in left_out.items() if not reason.startswith(wanted)} == {
+        "large_and_wrong: a_large_product", "large_and_wrong: many_microbatches"
+    }  # fmt: skip
     lines = sorted(len((one.text or "").splitlines()) for one in shown)
     assert lines[-1] <= 92
     assert sum(length <= 80 for length in lines) / len(lines) > 0.85
