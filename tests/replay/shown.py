@@ -13,7 +13,7 @@ from pathlib import Path
 from placelogic.problem import SpecError
 from placelogic.program.program import Program
 from placelogic.replay.cases import Case
-from placelogic.replay.script import MOST_DEVICES, script
+from placelogic.replay.script import MOST_DEVICES, inside_layers, script
 from placelogic.replay.script.build import Build
 from placelogic.replaying import judged
 from placelogic.report.diagnostic import Finding
@@ -47,9 +47,10 @@ def written(path: Path) -> Iterator[Shown]:
 
 
 def of_right_steps(path: Path, most: int = MOST_DEVICES) -> Iterator[Shown]:
-    """The same kind of script for every proved spec, all its trained weights."""
+    """The same kind of script for every proved spec that is not about the inside of layers, all its trained weights."""
     for case in cases_of(path.read_text(encoding="utf-8"), str(path)):
-        if case.verdict == "proved" and case.meeting.ranks <= most:
+        program = case.meeting.program
+        if case.verdict == "proved" and case.meeting.ranks <= most and not inside_layers(program):
             yield Shown(case.name, "", _right(case.meeting.program, case))
 
 

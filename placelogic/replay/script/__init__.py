@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import combinations
 
 from placelogic.problem import Problem, SpecError
-from placelogic.program.program import Program
+from placelogic.program.program import Program, Skip, flat
 from placelogic.replay.cases import Case, count_by, refuted_case
 from placelogic.replay.meshes import NoMesh
 from placelogic.replay.script.build import Build
@@ -38,17 +38,23 @@ def script(program: Program, finding: Finding, source: str) -> str:
 INSIDE = "it is about what happens inside layers"
 
 
-def _inside_layers(finding: Finding) -> bool:
+def inside_layers(program: Program) -> bool:
+    """Whether the step hangs on what layers do: a script has none."""
+    stated = program.layers is not None and program.layers.overrides
+    return bool(stated or (program.layering is not None and program.layering.flows))
+
+
+def _about_layers(finding: Finding) -> bool:
     return finding.severity == "error" and finding.code.startswith("FW") and finding.code not in ("FW01", "FW02")
 
 
 def _script(program: Program, finding: Finding, source: str) -> str:
     if finding.counterexample is None:
         raise NotShown("it names no mesh")
-    stated = program.layers is not None and program.layers.overrides
-    unlike = program.layering is not None and program.layering.flows
-    if stated or unlike or _inside_layers(finding):
+    if inside_layers(program) or _about_layers(finding):
         raise NotShown(INSIDE)
+    if finding.code == "SC08" and any(sum(isinstance(op, Skip) for op in flat(step.ops)) > 1 for step in program.steps):
+        raise NotShown("a step skips twice, and an overflow that the first decision sees is not seen anew by the second")
     case = refuted_case(source, program, finding, finding.counterexample)
     if case.meeting.ranks > MOST_DEVICES:
         raise NotShown(f"it needs {case.meeting.ranks} devices")

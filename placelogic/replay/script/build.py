@@ -165,7 +165,8 @@ class Build:
         total = "0" if self.sections[0].alone else f"dict.fromkeys([{', '.join(buffers)}], 0)"
         yield f"    held, total = dict(held), {total}"
         if self.skips:
-            yield "    skip = False"
+            names = ", ".join(f'"{section.name}"' for section in self.sections)
+            yield f"    skip = {'False' if self.sections[0].alone else f'dict.fromkeys([{names}], False)'}"
         yield from (f"    {line}" for line in lines)
         yield "    return held"
 
@@ -188,12 +189,10 @@ class Build:
                     waiting[name] = event
             # Clipping is one event: it waits until every group that clips has come to it.
             skipping = {name: event for name, event in waiting.items() if isinstance(event, Skip)}
-            for chosen in [skipping] if skipping else [waiting]:
-                for event in list(chosen.values())[: None if skipping else 1]:
-                    names = [n for n, one in chosen.items() if one is event] if skipping else list(chosen)
-                    deciding = [by_name[name].content(chosen[name]) for name in names]
-                    every = [section.now(waiting.get(section.name)) for section in self.sections]
-                    yield from decided(self.program.clip, event, deciding, every)
+            every = [section.now(waiting.get(section.name)) for section in self.sections]
+            for names in [[name] for name in skipping] or [list(waiting)] if waiting else []:
+                deciding = [by_name[name].content(waiting[name]) for name in names]
+                yield from decided(self.program.clip, waiting[names[0]], deciding, every)
             waiting = {name: event for name, event in waiting.items() if skipping and name not in skipping}
 
     def _inside(self, op: Event, contents: list[Content]) -> Iterator[str]:

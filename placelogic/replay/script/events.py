@@ -15,8 +15,8 @@ def decided(
 ) -> Iterator[str]:
     """`deciding`: groups that have come to this; `every`: what all groups have at this point."""
     if isinstance(op, Skip):
-        for content in deciding:
-            yield from _skip(content, op)
+        for section, _, _ in deciding:
+            yield from _skip(section, op, every)
     elif clip is not None:
         yield from _norm(clip, every)
         for _, on, shape in deciding:
@@ -46,13 +46,14 @@ def _norm(clip: GlobalNorm, every: Sequence[Content]) -> Iterator[str]:
         raise NotShown("nothing is clipped")
 
 
-def _skip(content: Content, op: Skip) -> Iterator[str]:
-    section, on, shape = content
-    if shape is None:
+def _skip(section: Section, op: Skip, every: Sequence[Content]) -> Iterator[str]:
+    """Each step looks at the gradients of all weights, over its own axes. All devices take part in that."""
+    seen = [f"(~{_values(other, on, shape)}.isfinite()).sum()" for other, on, shape in every if shape is not None]
+    if not seen:
         return
     over = f"over {section.names.label(op.axes)}" if op.axes else "by each device"
-    seen = f"(~{_values(section, on, shape)}.isfinite()).sum()"
-    yield f"skip = skip or {_added(section, seen, op.axes)} > 0  # skip on overflow, seen {over}{line_of(op.origin)}"
+    yield f"bad = {' + '.join(seen)}"
+    yield f"{section.skip()} |= {_added(section, 'bad', op.axes)} > 0  # skip on overflow, seen {over}{line_of(op.origin)}"
 
 
 def _values(section: Section, on: str, shape: Shape) -> str:

@@ -30,6 +30,7 @@ from placelogic.replay.script.layout import Layout, Places, Shape, places, same
 from placelogic.replay.script.lines import Names, NotShown, by_device, line_of, times
 from placelogic.replay.script.work import Items
 from placelogic.simulate.group import Rule
+from placelogic.simulate.ops import running
 
 Event = Clip | Skip
 Content = tuple["Section", str, "Shape | None"]
@@ -54,11 +55,16 @@ class Section:
         self._event = event
         self._order = list(flat(ops))
         self.skips = any(isinstance(op, Skip) for op in self._order)
+        self._running = list(running(ops, items.work.microbatches))
 
     def variable(self, buffer: str | None) -> str:
         if self.alone:
             return "total"
         return f'total["{self.name}{"." + buffer if buffer else ""}"]'
+
+    def skip(self) -> str:
+        """The name of its own decision."""
+        return "skip" if self.alone else f'skip["{self.name}"]'
 
     def buffers(self) -> list[str | None]:
         """All that its step speaks of."""
@@ -177,9 +183,11 @@ class Section:
             raise NotShown("a factor divides by zero") from None
 
     def feeding(self, op: Op) -> str | None:
-        """The buffer that the next update reads (else any update of the step, else the unnamed)."""
-        start = next((i for i, o in enumerate(self._order) if o is op), 0)
-        updates = [o.buffer for o in (*self._order[start:], *self._order) if isinstance(o, Update)]
+        """The buffer that the next update reads (else any update of the step, else the unnamed); of a skip the
+        next that runs."""
+        order = self._running if isinstance(op, Skip) else self._order
+        start = next((i for i, o in enumerate(order) if o is op), 0)
+        updates = [o.buffer for o in (*order[start:], *order) if isinstance(o, Update)]
         return updates[0] if updates else None
 
     def content(self, op: Op) -> Content:
@@ -214,7 +222,7 @@ class Section:
         own = places([tuple(own) for own in mine], layout.held(shape))
         indent = "    " if self.skips else ""
         if self.skips:
-            yield "if not skip:"
+            yield f"if not {self.skip()}:"
         yield from (indent + line for line in self._moved(target, at, there, on, own, layout.held(shape), mine))
         for rule in (*shape.valid, *shape.room.values()):
             self.restricted.setdefault(rule.axis, rule)
