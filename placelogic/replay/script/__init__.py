@@ -54,7 +54,9 @@ def _script(program: Program, finding: Finding, source: str) -> str:
     if inside_layers(program) or _about_layers(finding):
         raise NotShown(INSIDE)
     if finding.code == "SC08" and any(sum(isinstance(op, Skip) for op in flat(step.ops)) > 1 for step in program.steps):
-        raise NotShown("a step skips twice, and an overflow that the first decision sees is not seen anew by the second")
+        raise NotShown(
+            "a step skips twice, and an overflow that the first decision sees is not seen anew by the second"
+        )
     case = refuted_case(source, program, finding, finding.counterexample)
     if case.meeting.ranks > MOST_DEVICES:
         raise NotShown(f"it needs {case.meeting.ranks} devices")
