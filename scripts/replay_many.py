@@ -30,8 +30,8 @@ from placelogic.report.replayed import Replayed
 from tests.layers.draw import draw
 from tests.property.generate import generate
 from tests.replay.helpers import cases_of
+from tests.replay.library import every
 from tests.replay.shown import DIFFERENT, SAME, of_right_steps, printed, written
-from tests.replay.test_strategies import STRATEGIES, case_of
 
 CHUNK = 48
 """Cases that are prepared together, so that those with equally many devices share processes."""
@@ -84,13 +84,13 @@ def _wrong(outcome: Outcome) -> str:
 
 def table(choice: Choice) -> int:
     """Both ways, one row each."""
-    every = [replace(case_of(name, body), name=name) for name, body in STRATEGIES.items()]
+    found = [replace(case, name=case.name.split(": ")[0]) for case in every()]
     for one in find(sorted(str(path) for path in (ROOT / "examples").glob("*.place"))):
-        every += list(cases_of(Path(one.path).read_text(encoding="utf-8"), one.path))
+        found += list(cases_of(Path(one.path).read_text(encoding="utf-8"), one.path))
     print("| spec | verdict | mesh | way | result | gradient | params | state | held | sent |")
     print("|---|---|---|---|---|---|---|---|---|---|")
     wrong = 0
-    for case in every:
+    for case in found:
         for row in _both(case, choice):
             wrong += row.agrees is not True
             print(_row(row), flush=True)

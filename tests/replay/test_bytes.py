@@ -15,7 +15,7 @@ from placelogic.replay.native.recognise import recognise
 from placelogic.replay.native.train import NativeRun, Setting, run
 from placelogic.report.replayed import Bytes
 from tests.replay.helpers import cases_of
-from tests.replay.test_strategies import STRATEGIES, WEIGHTS
+from tests.replay.library import STRATEGIES, WEIGHTS
 
 WIDTH = 8
 COMPONENTS = ("data_parallel", "zero1", "zero3", "fsdp", "hsdp", "tensor_parallel", "sequence_parallel", "pipeline")

@@ -15,7 +15,7 @@ from placelogic.replay.native.tied import Ends
 from placelogic.replay.native.transformer import Sizes, Transformer
 from placelogic.report.replayed import Replayed
 from tests.replay.helpers import cases_of
-from tests.replay.test_strategies import WEIGHTS
+from tests.replay.library import WEIGHTS
 
 WHOLE = WEIGHTS.replace(", used on first", "").replace(", used on last", "")
 TIED = WEIGHTS.replace("used on first", "used on first and last").split("weights head")[0]

@@ -6,61 +6,34 @@ import pytest
 
 pytest.importorskip("torch")
 
-from placelogic.replay.cases import Case
 from placelogic.replay.judge import Choice, replay
 from placelogic.replay.native import replay as native_replay
 from placelogic.replay.native.recognise import NoComponent, recognise
-from tests.replay.helpers import cases_of
+from tests.replay.helpers import ROOT
+from tests.replay.library import MODELS, STRATEGIES, case_of, every
 
-WEIGHTS = """
-let h, V, L
-weights embed { size V*h, kind embedding, used on first }
-weights w { size 4*h*h*L, layers L, dims in out }
-weights norm { size 2*h*L, layers L, kind vector }
-weights head { size V*h, kind embedding, used on last }
-"""
-
-STRATEGIES = {
-    "data_parallel": "mesh dp\nuse data_parallel(dp)\nmicrobatches M",
-    "zero1": "mesh dp\nuse zero1(dp)",
-    "zero3": "mesh dp\nuse zero3(dp)",
-    "fsdp": "mesh dp\nuse fsdp(dp, reshard_after_forward = false)\nmicrobatches M",
-    "hsdp": "mesh r, s\nuse hsdp(replicate = r, shard = s)",
-    "tensor_parallel": "mesh tp\nuse tensor_parallel(tp)",
-    "sequence_parallel": "mesh tp\nuse sequence_parallel(tp)",
-    "pipeline": "mesh pp\nuse pipeline(pp)\nmicrobatches M",
-    "interleaved": "mesh pp\nuse pipeline(pp, schedule = interleaved_1f1b, chunks = 2)\nmicrobatches M",
-    "looped": "mesh pp\nuse pipeline(pp, schedule = looped_bfs, chunks = 2)\nmicrobatches M",
-    "zero_bubble": "mesh pp\nuse pipeline(pp, schedule = interleaved_zero_bubble, chunks = 2)\nmicrobatches M",
-    "zbv": "mesh pp\nuse pipeline(pp, schedule = zbv)\nmicrobatches M",
-    "dualpipe_v": "mesh pp\nuse pipeline(pp, schedule = dualpipe_v)\nmicrobatches M",
-    "context_parallel": "mesh cp\nuse context_parallel(cp)",
-    "ulysses": "mesh cp\nuse ulysses(cp)",
-    "expert_parallel": (
-        "mesh ep\nlet E, f\nweights expert { size E*h*f, kind expert, routed over ep }\nuse expert_parallel(ep)"
-    ),
-}
 EXACT = (
     "data_parallel", "zero3", "fsdp", "hsdp", "tensor_parallel", "sequence_parallel", "pipeline", "interleaved",
     "looped", "zero_bubble", "zbv", "dualpipe_v", "context_parallel", "ulysses",
 )  # fmt: skip
 """Where every byte sent is as derived, with SGD."""
 
-
-def case_of(name: str, body: str) -> Case:
-    mesh, *rest = body.split("\n")
-    weights = WEIGHTS if "pp" in mesh else WEIGHTS.replace(", used on first", "").replace(", used on last", "")
-    (case,) = cases_of(mesh + weights + "\n".join(rest) + "\n")
-    return case
+NO_COMPONENT = ("zero2", "offload", "activation_checkpointing")
+"""Torch has none that keeps whole parameters and sharded gradients, and none for the other two by themselves."""
 
 
-def test_every_strategy_directly() -> None:
-    every = [case_of(name, body) for name, body in STRATEGIES.items()]
-    for outcome in replay(every):
+def test_the_whole_library_is_here() -> None:
+    """But for what says how a framework does one of these (tests/frontends)."""
+    told = {path.stem for path in (ROOT / "placelogic/std").glob("*.place")}
+    assert told <= {*STRATEGIES, *MODELS}
+
+
+def test_every_strategy_and_model_directly() -> None:
+    for outcome in replay(every()):
         assert outcome.result == "equal", (outcome.case.name, outcome.worst)
 
 
-@pytest.mark.parametrize("name", STRATEGIES)
+@pytest.mark.parametrize("name", [name for name in STRATEGIES if name not in NO_COMPONENT])
 def test_every_strategy_by_its_component(name: str) -> None:
     case = case_of(name, STRATEGIES[name])
     meeting = case.meeting
