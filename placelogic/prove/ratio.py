@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from math import gcd
 
 Monomial = tuple[tuple[str, int], ...]  # sorted (name, exponent >= 1)
@@ -173,6 +174,7 @@ def ratio(num: Poly, den: Poly) -> Ratio:
     return Ratio(num, den)
 
 
+@lru_cache(256)
 def const(value: int | Fraction) -> Ratio:
     value = Fraction(value)
     return ratio(((((), value.numerator)),) if value else (), (((), value.denominator),))
