@@ -39,7 +39,7 @@ Codes of the problems found here (PL0 files, PL2 names, PL3 meaning, PL4 arithme
     PL340  a root over a product of open sizes                  PL341  a broadcast among several init lines
     PL342  the start said to be both the same and different     PL343  the fresh gradient or the buffer?
     PL345  micro-batches combined by nothing  PL346  used on the end stages of no axis
-    PL347  routed experts not dealt out whole
+    PL347  routed experts not dealt out whole               PL348  a skip with nothing to look at
     PL350  a size given by an axis            PL351  attention over no split sequence
     PL370  shapes that do not fit
     PL371  experts and no router              PL372  an operation with weights of another kind
