@@ -29,7 +29,7 @@ def division_obligations(program: Program, sizes: Sizes) -> Iterator[Obligation]
         possible: Formula | None = None
         if size.constant is not None and parts.constant is not None:
             violation = FALSE if size.constant % parts.constant == 0 else TRUE
-        elif set(parts.variables) & spoken and _whole(size) and _whole(parts):
+        elif set(parts.variables) & spoken and _whole(size):
             possible = sizes.condition(_divides(program, one))
         label = program.mesh.label(one.axes)
         yield Obligation(
