@@ -105,6 +105,7 @@ REASONS: list[tuple[str, str, str, str]] = [
     ("prove/boundary.py", "_crossing", "", "only which line a fault is told of"),
     ("prove/boundary.py", "told_of_flow", "", "only whether a wrong gradient is told of the boundary or of the step"),
     ("prove/streams.py", "stream_obligations", "if layers is None or program.layering is None => if False", "lines about streams are about tensors of blocks"),
+    ("prove/feeding.py", "fed", "len(names) < 2 => len(names) < 1", "where no update runs the spec is refuted as it is"),
     ("prove/feeding.py", "fed", "=> None", "where no update runs the spec is refuted as it is"),
     ("prove/feeding.py", "fed", "before = both", "of several updates that run each is GI05"),
     ("prove/feeding.py", "fed", "either(runs, negate(before))", "of several updates that run each is GI05"),
