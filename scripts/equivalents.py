@@ -146,7 +146,8 @@ REASONS: list[tuple[str, str, str, str]] = [
     ("prove/publish.py", "_Copies._broadcast", "=> both(hit, publish.used)", "without a master or a host nothing writes it again: it is lost for good"),
     ("prove/publish.py", "_Copies._broadcast", "after or kept => kept", "without a master or a host nothing writes it again: it is lost for good"),
     ("prove/publish.py", "_Copies._broadcast", "arrived = either", "what arrives later is written over it, and must be gathered again as it is"),
-    ("prove/publish.py", "_Copies._broadcast", "hit != ", WORDS),
+    ("prove/publish.py", "_Copies._broadcast", "hit if after else lasting", WORDS),
+    ("prove/publish.py", "_Copies._broadcast", "lasting: Formula", WORDS),
     ("prove/publish.py", "_Copies._broadcast", "self.overwritten", WORDS),
     ("prove/publish.py", "_Copies._written", "negate(when)", "what is taken away here comes back in the next line, for the same sizes"),
     # --- start.py, whole.py

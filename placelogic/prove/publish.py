@@ -185,14 +185,14 @@ class _Copies:
         """Over copies it changes nothing; over shards, or while only owners are new, it overwrites."""
         several = at_least(members(self.weights, self.sizes, axis), 2)
         apart = self._apart(axis)
-        hit = lasting = FALSE
+        lasting: Formula = FALSE
         if self.weights.params.cut(axis) is not None or apart != FALSE:
             hit = both(publish.when, several if apart == FALSE else apart)
             # A forward pass, or an update of these very copies, computes with the wrong values.
             kept = self.weights.master or self.hosted
             lasting = both(hit, publish.used) if after or kept else hit
             self.ruined[axis] = either(self.ruined[axis], lasting)
-        elif after:
+        else:
             arrived = both(negate(self.unrefreshed), negate(self.unfetched))
             hit = both(publish.when, several, self.stale[axis], arrived)
         if after:  # what is overwritten before it, and not used, is written again with all that is new, or is stale
