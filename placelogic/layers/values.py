@@ -28,8 +28,8 @@ class Term:
 
     Of gradients only, until an operation cannot hand it on: `folded`: axes that cut a dimension, along which the
     pieces were added up place by place, so that each device has the sum of all at the places of its own piece.
-    `aligned`: of shares along an axis each device's is nothing outside its own piece of a dimension, where the
-    axes that stand there too already cut it."""
+    `aligned`: of shares along an axis each device's is nothing outside its own piece of a dimension: of what it has
+    of it where just the axes that stand there too, in this order, cut it already."""
 
     scale: Scale = ONE
     share: frozenset[str] = frozenset()
@@ -137,6 +137,11 @@ def without(shape: Shape, *axes: str) -> dict[str, str]:
     return {axis: dim for axis, dim in shape.items() if axis not in axes}
 
 
+def lies(dim: str | None) -> str:
+    """How a tensor lies, in words."""
+    return "a whole tensor" if dim is None else f"pieces of {dim}"
+
+
 class Misfit(Exception):
     """A move or an operation gets something other than it can work with along `axis`. `slot`: in which input of
     the operation."""
@@ -157,10 +162,21 @@ def tied(axis: str):  # type: ignore[no-untyped-def]
 
     def change(term: Term) -> Term:
         if axis in term.share:
-            return replace(term, share=term.share - {axis}, tied=term.tied | {axis})
+            return replace(whole(term, axis), tied=term.tied | {axis})
         return term
 
     return change
+
+
+def whole(term: Term, axis: str) -> Term:
+    """No share any more along the axis, and so not about a piece of it either."""
+    kept = frozenset(piece for piece in term.aligned if piece[0] != axis)
+    return replace(term, share=term.share - {axis}, aligned=kept)
+
+
+def aligned(value: Value, piece: Piece) -> Value:
+    """Each device's share is nothing outside its own piece."""
+    return each(value, lambda term: replace(term, aligned=term.aligned | {piece}))
 
 
 def shared(axis: str):  # type: ignore[no-untyped-def]
