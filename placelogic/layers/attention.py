@@ -19,7 +19,7 @@ def check(block: Block, op: bl.Attention, ins: Sequence[Value]) -> None:
     mixing = (op.sequence, op.heads, op.kv_heads, block.tensors[op.key][-1])
     for axis in dict.fromkeys((*query, *key, *value)):
         q, k, v = query.get(axis), key.get(axis), value.get(axis)
-        if k != v:
+        if k != v and not (q is None and k is None and axis in _parts(block, op, value)):
             raise Misfit(axis, f"gets keys as {lies(k)} and values as {lies(v)} over {axis}", 2)
         by_heads = q == op.heads and k in (op.kv_heads, None)
         by_place = q == op.sequence and k is None
@@ -33,6 +33,24 @@ def check(block: Block, op: bl.Attention, ins: Sequence[Value]) -> None:
         raise Misfit(axis, f"gets queries as {lies(q)} and keys as {lies(k)} over {axis}", 1)
     for dim in dict.fromkeys(key.values()):
         _own_places(query, op.heads if dim == op.kv_heads else dim, key, dim)
+
+
+def made(block: Block, op: bl.Attention, ins: Sequence[Value]) -> Shape:
+    """How the result lies: as the queries, and cut inside of each head where the values are."""
+    return {**ins[0].shape, **_parts(block, op, ins[2].shape)}
+
+
+def _parts(block: Block, op: bl.Attention, value: Shape) -> Shape:
+    """Where values are cut inside of each head: that needs nothing of the others, it is the result that is cut so."""
+    inside = block.tensors[op.value][-1]
+    return {axis: dim for axis, dim in value.items() if dim == inside}
+
+
+def part_of_scores(block: Block, op: bl.Attention, ins: Sequence[Value], back: Value) -> Value:
+    """What comes back to the scores: they are felt in every place of the values."""
+    for axis in _parts(block, op, ins[2].shape):
+        back = share(back, axis, ins[0].shape)
+    return back
 
 
 def _own_places(query: Shape, dim: str, key: Shape, same: str) -> None:

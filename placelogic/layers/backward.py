@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from placelogic.layers.attention import part_of_keys
+from placelogic.layers.attention import part_of_keys, part_of_scores
 from placelogic.layers.operations import apart, is_name_only
 from placelogic.layers.parts import taken_apart
 from placelogic.layers.places import experts_dim
@@ -69,7 +69,7 @@ def backward(
         case bl.Concat():
             return Back(taken_apart(arrived, ins, shape, name))
         case bl.Attention():
-            return _attention(op, arrived, ins, name)
+            return _attention(block, op, arrived, ins, name)
         case bl.Dispatch():
             back = through(arrived, name)
             for axis, where in work.items():
@@ -125,9 +125,9 @@ def _times(arrived: Value, read: Value, shape: Shape, name: int) -> Value:
     return merged(Value(shape, parts))
 
 
-def _attention(op: bl.Attention, arrived: Value, ins: Sequence[Value], name: int) -> Back:
+def _attention(block: Block, op: bl.Attention, arrived: Value, ins: Sequence[Value], name: int) -> Back:
     query, key, value = ins
-    mixed = _times(arrived, value, query.shape, name)
+    mixed = part_of_scores(block, op, ins, _times(arrived, value, query.shape, name))
     to_key = part_of_keys(op, query.shape, through(mixed, name + 1), key.shape)
     to_value = part_of_keys(op, query.shape, through(arrived, name + 2), value.shape)
     return Back((mixed, to_key, to_value))

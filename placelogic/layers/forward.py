@@ -87,7 +87,7 @@ def forward(
             return put_together(block, op, ins, name)
         case bl.Attention():
             attention.check(block, op, ins)
-            return _as(ins[0].shape, ins[2], name)
+            return _as(attention.made(block, op, ins), ins[2], name)
         case bl.Dispatch():
             return _dispatch(block, op, name, value, work, router)
         case bl.Combine():
