@@ -177,7 +177,7 @@ def _folded(axis: str, count: Scale, mean: bool):  # type: ignore[no-untyped-def
         if axis in term.folded:  # all have the same already
             return term if mean else replace(term, scale=term.scale * count, counted=term.counted | {axis})
         scale = term.scale * count.inverse() if mean else term.scale
-        return replace(term, scale=scale, folded=term.folded | {axis})
+        return replace(term, scale=scale, folded=term.folded | {axis}, heaped=term.heaped | {axis})
 
     return change
 

@@ -24,7 +24,8 @@ Piece = tuple[str, str, tuple[str, ...]]
 class Term:
     """`share`: axes along which devices hold addable shares. `tied`: axes along which each device has, of its
     own piece, its own share only, the others are lost. `lost`: axes along which this is no value any more.
-    `through`: what a person stated on the way. `counted`: axes along which copies were added up.
+    `through`: what a person stated on the way. `counted`: axes along which copies were added up, `heaped`: along which
+    pieces were added up place by place, whatever came of it later.
 
     Of gradients only, until an operation cannot hand it on: `folded`: axes that cut a dimension, along which the
     pieces were added up place by place, so that each device has the sum of all at the places of its own piece.
@@ -39,6 +40,7 @@ class Term:
     through: tuple[Origin, ...] = ()
     folded: frozenset[str] = frozenset()
     aligned: frozenset[Piece] = frozenset()
+    heaped: frozenset[str] = frozenset()
 
     @property
     def same(self) -> tuple[object, ...]:
@@ -184,7 +186,7 @@ def shared(axis: str):  # type: ignore[no-untyped-def]
 
     def change(term: Term) -> Term:
         if axis in term.folded:
-            return replace(term, folded=term.folded - {axis})
+            return replace(term, folded=term.folded - {axis}, heaped=term.heaped - {axis})
         return replace(term, share=term.share | {axis})
 
     return change
@@ -210,6 +212,7 @@ def product(term: Term, other: Term) -> Term:
         term.lost | other.lost | clash,
         term.counted | other.counted,
         once(other.through, term.through),
+        heaped=term.heaped | other.heaped,
     )
 
 
