@@ -93,6 +93,22 @@ def sides(block: Block, op: bl.Operation) -> tuple[Dims, Dims]:
             return (), ()
 
 
+def check_sides(block: Block, op: bl.Linear | bl.Embedding, cut: str, axis: str) -> None:
+    """Raises PL381 where both sides of a matrix have the dimension on which it is cut: tensors are told apart by
+    the names of their dimensions, so pieces of what it makes would pass for pieces of what it reads."""
+    own, other = sides(block, op)
+    if cut in own and cut in other:
+        raise SpecError(
+            Problem(
+                "PL381",
+                f"`{op.weights}` is cut on {cut} over {axis}, and this operation has {cut} on both sides: what the pieces "
+                "are of cannot be told",
+                op.origin.span,
+                f"give one side another name, such as `{cut}2` with `dims {cut}2 = {cut}`",
+            )
+        )
+
+
 def experts_dim(block: Block, op: bl.Operation) -> str | None:
     """The dimension of the experts, which comes first in what was dispatched."""
     match op:
