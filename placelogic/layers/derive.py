@@ -133,14 +133,17 @@ def _apart(one: str | None, other: str | None) -> bool:
 
 def _placed(program: Program, layers: Layers, weights: Weights, found: Nominal) -> Weights:
     """The weights with their activations placed as derived. Raises PL383 where the spec itself states them otherwise,
-    PL385 where the operations of one group see different things."""
+    PL385 where the operations of one group see different things, PL380 where one sees all of what an axis splits."""
     mine = [g for g in found.walk.gradients if weights_of(_op(layers, g)) == weights.name]
     if not mine:
         return weights
     mine.sort(key=lambda g: (g.layer, g.index))
     cuts = list(weights.activations.cuts)
     for axis in program.mesh.axes:
-        if axis in program.work.split_axes or (weights.uses is not None and weights.uses.axis == axis):
+        if axis in program.work.split_axes:
+            _check_split(program, layers, weights, mine, axis, found)
+            continue
+        if weights.uses is not None and weights.uses.axis == axis:
             continue
         seen = {(g.block, g.index): _share(g, axis) for g in mine}
         stated = weights.activations.cut(axis)
@@ -163,6 +166,31 @@ def _placed(program: Program, layers: Layers, weights: Weights, found: Nominal) 
     if tuple(cuts) == weights.activations.cuts:
         return weights
     return replace(weights, activations=replace(weights.activations, cuts=tuple(cuts)))
+
+
+def _check_split(
+    program: Program, layers: Layers, weights: Weights, mine: list[Gradient], axis: str, found: Nominal
+) -> None:
+    """Along an axis that splits the work a gradient is each device's own share: that is how steps and denominators
+    take it. Raises PL380 where that is not so, because pieces were put together before the weights met them."""
+    cut = weights.params.cut(axis)
+    elsewhere = axis in weights.routed or (cut is not None and cut.letter == "S")  # what is not there is FW01
+    if weights.frozen or elsewhere or any(need.axis == axis for need in found.walk.needs):
+        return
+    for gradient in mine:
+        if all(axis in term.share for part in gradient.value.parts.values() for term in part.terms):
+            continue
+        op = _op(layers, gradient)
+        dim = next(split.dim for split in program.work.splits if split.axis == axis)
+        raise SpecError(
+            Problem(
+                "PL380",
+                f"axis `{axis}` splits the {dim}, and `{op.output}` is made with `{weights.name}` from what was put together "
+                "over it: the gradient there is not of a device's own share of the work",
+                op.origin.span,
+                f"put it together after the operations with weights, or do not split the {dim} over {axis}",
+            )
+        )
 
 
 def _op(layers: Layers, gradient: Gradient):  # type: ignore[no-untyped-def]

@@ -166,8 +166,9 @@ mesh ep
 dims batch, sequence, hidden, ffn, expert
 weights norm { kind vector }
 weights router { kind router }
-weights expert { kind expert, routed over ep }
-use expert_parallel(ep)
+weights expert { kind expert }
+place norm over ep { activations sharded on batch }
+place expert over ep { params sharded on expert, optimizer sharded on expert, gradients sharded on expert }
 block layer {
   input x(batch, sequence, hidden)
   n = norm x with norm over hidden
@@ -195,6 +196,17 @@ def test_a_line_where_two_things_happen_is_refused() -> None:
     assert proved(named.replace("LINE", "backward h over ep by sum"))
     assert "FW06" in {one.code for one in found(named.replace("LINE", "backward h over ep by none"))}
     assert proved(named.replace("LINE", "backward g over ep by slice"))
+
+
+def test_weights_that_get_all_of_what_an_axis_splits_are_refused() -> None:
+    """The router of gathered tokens has their whole gradient on every device, where a step expects own shares."""
+    text = GATHERED_TOKENS.replace("  NAMED\n", "").replace(" h ", " g ").replace("LINE\n", "")
+    told = found(text.replace("place norm over ep { activations sharded on batch }", "batch over ep"))
+    assert [one.code for one in told] == ["PL380"]
+    assert (
+        "axis `ep` splits the batch, and `r` is made with `router` from what was put together over it"
+        in told[0].message
+    )
 
 
 def test_a_line_with_a_problem_is_told_once() -> None:
