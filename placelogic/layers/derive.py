@@ -145,9 +145,10 @@ def _placed(program: Program, layers: Layers, weights: Weights, found: Nominal) 
             continue
         if weights.uses is not None and weights.uses.axis == axis:
             continue
-        seen = {(g.block, g.index): _share(g, axis) for g in mine}
+        met = axis in weights.routed and any(_meets(found.plan, g, axis) for g in mine)
+        seen = {(g.block, g.index): met or _share(g, axis) for g in mine}
         stated = weights.activations.cut(axis)
-        if stated is not None and stated.letter == "S":
+        if stated is not None and stated.letter == "S" and not met:
             try:
                 for gradient in mine:
                     _check_stated(layers, weights, stated, gradient, axis, found)
@@ -203,6 +204,12 @@ def _block(layers: Layers, gradient: Gradient) -> Block:
 
 def _share(gradient: Gradient, axis: str) -> bool:
     return any(axis in term.share for part in gradient.value.parts.values() for term in part.terms)
+
+
+def _meets(plan: Plan, gradient: Gradient, axis: str) -> bool:
+    """Whether tokens of other devices meet the experts that this one has."""
+    where = plan.work.get((gradient.block, gradient.index), {}).get(axis)
+    return where is not None and where.weights is not None
 
 
 def _dim(layers: Layers, gradient: Gradient, axis: str, found: Nominal) -> str | None:

@@ -45,7 +45,7 @@ def weights_dim(program: Program, block: Block, op: bl.Operation, axis: str) -> 
         return None
     splits = axis in program.work.split_axes
     if axis in weights.routed:
-        return experts_dim(block, op) if splits else None
+        return experts_dim(block, op)
     if splits or cut.dim == "flat":
         return None  # the parameters are not there: FW01 says so
     # A table that is turned round is cut where the embedding cuts it: it is one table.
@@ -70,6 +70,12 @@ def weights_dim(program: Program, block: Block, op: bl.Operation, axis: str) -> 
             )
         )
     return cut.dim
+
+
+def sent_whole(program: Program, op: bl.Linear, axis: str, come: str | None) -> bool:
+    """Whether every device sends all tokens along the axis: then a device computes as if it had all experts. Where
+    each has tokens of its own these meet their experts."""
+    return come is None and axis in program.group(op.weights).routed
 
 
 def _turned(program: Program, op: bl.Linear) -> bool:

@@ -209,6 +209,38 @@ def test_weights_that_get_all_of_what_an_axis_splits_are_refused() -> None:
     )
 
 
+def test_a_written_sum_that_a_reader_cuts_is_no_place_for_a_line() -> None:
+    """It could mean the one as well as the other."""
+    text = """\
+mesh tp
+dims batch, sequence, hidden, ffn
+weights up { kind matrix }
+weights down { kind matrix }
+weights norm { kind vector }
+use tensor_parallel(tp)
+place norm over tp { activations sharded on sequence }
+block layer {
+  input x(batch, sequence, hidden)
+  u = linear x with up from hidden to ffn
+  a = gelu u
+  d = linear a with down from ffn to hidden
+  r = reduce d over tp by sum
+  n = norm r with norm over hidden
+}
+forward r over tp by none
+"""
+    (told,) = found(text)
+    assert (told.code, told.message) == (
+        "PL384", "`r` changes how it lies over tp in several places, and this does not say where"
+    )  # fmt: skip
+
+
+def test_what_happens_forward_is_told_of_a_line_about_the_way_back() -> None:
+    text = READ_BY_COLUMNS.partition("  r = ")[0] + "  g = gelu d\n}\nbackward d over tp by sum\n"
+    (told,) = found(text)
+    assert (told.code, told.label) == ("FW06", "forward, shares are added up")
+
+
 def test_a_line_with_a_problem_is_told_once() -> None:
     """And not again at every line that reads what it makes."""
     text = READ_BY_COLUMNS.replace("to ffn\n  a =", "to fnn\n  a =").replace("backward r over tp by LINE\n", "")
