@@ -11,7 +11,7 @@ from placelogic.prove.blame import blame
 from placelogic.prove.boundary import told_of_flow, told_of_need
 from placelogic.prove.confirm import complete, mesh_of, quantities_of
 from placelogic.prove.obligations import Obligation
-from placelogic.prove.place import place
+from placelogic.prove.place import only_factor, place
 from placelogic.prove.sizes import PER_ITEM, Sizes
 from placelogic.prove.table import MAX_ROWS, summed
 from placelogic.report.diagnostic import Counterexample, DeviceRow, Finding
@@ -65,6 +65,8 @@ def finding(
         step = program.step(obligation.weights)
         if code == "GI" and step is not None:
             span = place(program, step, obligation.values.read, found.code, found.axes, mesh)
+            if found.code == "GI03":
+                span = only_factor(step, sizes, obligation.values.terms, obligation.values.term) or span
             code, axes, message, label, help_, fault = (
                 found.code,
                 found.axes,
