@@ -1,0 +1,33 @@
+"""Scripts about what happens inside layers: the operations of a spec's blocks with what crosses between devices.
+
+`trace` walks forward through the plan and leaves a line for each operation and each move; autograd goes back, and
+every move has its own way back. `step` is what becomes of the gradients."""
+
+from __future__ import annotations
+
+from placelogic.program.program import Program
+from placelogic.replay.cases import Case
+from placelogic.replay.script.layers.build import Layered
+from placelogic.replay.script.lines import NotShown
+from placelogic.report.diagnostic import Finding
+from placelogic.simulate import SimulationTooLarge, simulate_layers
+from placelogic.simulate.work import Counts
+
+
+def layered(program: Program, finding: Finding, source: str, case: Case, counts: Counts, per_item: int) -> str:
+    """The program's text. Raises NotShown."""
+    meeting = case.meeting
+    if counts is not None:
+        raise NotShown("it is about tokens that are not dealt out evenly, and what happens inside layers")
+    try:
+        outcome = simulate_layers(program, meeting.sizes, meeting.quantities, per_item)
+    except SimulationTooLarge as reason:
+        raise NotShown(str(reason)) from None
+    if outcome.stops:
+        raise NotShown(f"its step cannot be carried out: {outcome.stops[0].reason}")
+    if not any(difference.what in ("forward", "gradient") for difference in outcome.differences):
+        raise NotShown("it is not the operations of the layers that are wrong")
+    return Layered(program, finding, source, case, counts, per_item).text()
+
+
+__all__ = ["layered"]

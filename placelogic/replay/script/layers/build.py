@@ -1,0 +1,257 @@
+"""The text of a script about layers, at one mesh."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from placelogic.program import block as bl
+from placelogic.program.expr import Expr
+from placelogic.program.program import Program
+from placelogic.replay.blocks.lay import Lay
+from placelogic.replay.cases import Case
+from placelogic.replay.script.build import WIDTH, head
+from placelogic.replay.script.layers import text
+from placelogic.replay.script.layers.matrices import Matrices, Matrix
+from placelogic.replay.script.layers.pieces import Pieces, drawn
+from placelogic.replay.script.layers.step import Lines
+from placelogic.replay.script.layers.trace import GLOBAL, Body, Trace, Value, named
+from placelogic.replay.script.lines import NotShown, fraction
+from placelogic.replay.script.work import factor
+from placelogic.report.diagnostic import Finding
+from placelogic.simulate.layers.arrays import Labels
+from placelogic.simulate.layers.habits import Habits
+from placelogic.simulate.layers.setting import Setting, Share
+from placelogic.simulate.mesh import Grid
+from placelogic.simulate.outcome import GroupStop
+from placelogic.simulate.work import Counts, Work
+
+EACH = 2
+"""Places of a piece of a dimension."""
+MANY = 2
+"""Layers that stand for many."""
+
+
+class Layered:
+    """All weights that operations use, at the mesh of `case`. Raises NotShown where something cannot be written."""
+
+    def __init__(
+        self, program: Program, finding: Finding, source: str, case: Case, counts: Counts, per_item: int
+    ) -> None:
+        self.program, self.finding, self.source, self.case = program, finding, source, case
+        assert program.layers is not None and program.layering is not None
+        meeting = case.meeting
+        self.grid = Grid(program.mesh.axes, meeting.sizes)
+        self.work = Work(program, self.grid, meeting.quantities, counts, per_item)
+        if len(self.work.terms) > 1:
+            raise NotShown("it has several losses")
+        if any(any(coordinate for _, coordinate in foreign) for foreign in self.work.foreign):
+            raise NotShown("devices are fed samples that no single device has")
+        stages = program.stages is not None and self.grid.size[program.stages.axis] > 1
+        self.setting = Setting(program, self.grid, self.work, self.grid.size[program.stages.axis] if stages else MANY, EACH)  # type: ignore[union-attr]
+        self.pieces = Pieces(self.grid, self.setting.dims)
+        self.shares = [self.setting.share(x) for x in range(self.grid.count)]
+        self.trace = Trace(
+            self.grid, self.setting.plan, self.setting.blocks, self.setting.dims, self.pieces,
+            Matrices(program, self.setting), self.number, Habits(self.setting.layers, self.grid),
+        )  # fmt: skip
+        first = self.setting.blocks[0]
+        self.dims = first.tensors[first.input]
+        try:
+            self.left = self.trace.forward(Value(first.input, tuple(self._lay(share, 0) for share in self.shares)))
+        except GroupStop as stop:
+            raise NotShown(f"its step cannot be carried out: {stop}") from None
+        self.matrices = list(self.trace.matrices.every.values())
+
+    def _lay(self, share: Share, which: int) -> Lay:
+        labels = [share[dim][which] if dim in share else tuple(range(self.setting.dims[dim])) for dim in self.dims]
+        return Lay(self.dims, tuple(labels))
+
+    def number(self, expr: Expr) -> float:
+        try:
+            return float(self.work.value(expr))
+        except ZeroDivisionError:
+            raise NotShown("a factor divides by zero") from None
+
+    def text(self) -> str:
+        functions, calls = self._functions()
+        gradients = list(self._gradients(calls))
+        step = list(self._step())
+        worker = self._worker()
+        weights = [f"{matrix.key}: {self._weights(matrix)}, " for matrix in self.matrices]
+        rest = [line for body in (*functions, gradients, step, worker) for line in ("", *body)]
+        tables = any(re.search(r"\d: \[\[", line) for line in (*weights, *rest))
+        parts = [*head(self.finding, self.source, self.case, self.work.microbatches), *self._constants(weights)]
+        for body in self._helpers(tables):
+            parts += ["", *body]
+        return "\n".join([*parts, *rest]) + "\n"
+
+    # --- constants and helpers ---------------------------------------------------------------------
+
+    def _constants(self, weights: Sequence[str]) -> Iterator[str]:
+        told = {axis: self.grid.groups((axis,)) for axis in self.grid.axes if axis in self.pieces.axes}
+        axes = "{" + ", ".join(f'"{axis}": {sets}' for axis, sets in told.items()) + "}"
+        yield f"DEVICES, TURNS = {self.grid.count}, {self.work.microbatches}"
+        yield f"AXES, axes = {axes}, {{}}  # devices that communicate; with whom this one does"
+        yield "# sizes; along which axes each dimension is cut; by what numbers it starts: around the first, so far from it"
+        line = "WEIGHTS = {"
+        for entry in weights:
+            if len(line) + len(entry) > WIDTH and line.strip():
+                yield line.rstrip()
+                line = "    "
+            line += entry
+        yield line.rstrip(", ") + "}"
+        yield "torch.set_default_dtype(torch.float64)"
+
+    def _weights(self, matrix: Matrix) -> str:
+        cut = self.pieces.cut(matrix.dims, matrix.places)
+        return f"({self.pieces.whole(matrix.dims)}, {cut}, {matrix.middle:g}, {matrix.width:.3g})"
+
+    def _helpers(self, tables: bool) -> Iterator[list[str]]:
+        used = self.pieces.helpers
+        yield _lines(text.DRAWN)
+        share = text.SHARE
+        if tables:
+            share = share.replace("        for axis in names", text.TABLES + "        for axis in names")
+        yield _lines(share)
+        words = "".join(lines for word, lines in text.WORDS.items() if word in used)
+        if "move" in used:
+            yield _lines(text.MOVE.replace("{words}", words))
+        elif words:
+            yield _lines(text.CARRIED.replace("{words}", words))
+        yield from (_lines(body) for name, body in text.HELPERS.items() if name in used)
+        if {"causal", "full"} <= used:
+            raise NotShown("it has two kinds of attention")
+        if "attention" in used:
+            yield _lines(text.attention(used))
+
+    # --- layers ------------------------------------------------------------------------------------
+
+    def _functions(self) -> tuple[list[list[str]], list[str]]:
+        """One function for layers that read alike, and the calls of all."""
+        known: dict[tuple[str, ...], str] = {}
+        calls: list[tuple[str, int, bool, bool]] = []
+        for number, body in enumerate(self.trace.bodies):
+            numbered = any(", number]" in line for line in body.lines)
+            extra = (", number" if numbered else "") + (", seed" if body.seeded else "")
+            lines = (f"({body.argument}, held, rank{extra}):", *_returned(body))
+            if lines not in known:
+                name = named(body.block)
+                taken = set(known.values()) | GLOBAL
+                known[lines] = next(n for n in (name, *(f"{name}_{i}" for i in range(2, 99))) if n not in taken)
+            calls.append((known[lines], number, numbered, body.seeded))
+        functions = [
+            [f"def {name}{lines[0]}", *(f"    {line}" for line in lines[1:])] for lines, name in known.items()
+        ]
+        return functions, list(_calls(calls))
+
+    def _gradients(self, calls: Sequence[str]) -> Iterator[str]:
+        yield "def gradients(held, rank, turn):"
+        yield "    # what the layers leave, and the gradients of a device's weights for its own samples"
+        yield "    held = {name: values.clone().requires_grad_() for name, values in held.items()}"
+        sizes = self.pieces.whole(self.dims)
+        fed = [self._lay(share, 1) for share in self.shares]
+        if isinstance(self.setting.blocks[0].operations[0], bl.Embedding):
+            first = self.setting.blocks[0].operations[0]
+            count, rows = 1, self.setting.dims[first.vocabulary]
+            for dim in self.dims:
+                count *= self.setting.dims[dim]
+            whole = f"(torch.arange(turn, turn + {count}) % {rows}).reshape{sizes}"
+        else:
+            whole = drawn("900 + turn", sizes)
+        yield f"    x = {self.pieces.shares(whole, fed)}"
+        yield from (f"    {line}" for line in calls)
+        yield f"    arrived = {self._arrived()}"
+        yield "    found = torch.autograd.grad(x, list(held.values()), arrived, materialize_grads=True)"
+        yield "    return x.detach(), dict(zip(held, found))"
+
+    def _arrived(self) -> str:
+        """How each place counts in the objective, divided as each device divides."""
+        lays = self.left.lays
+        places: list[list[Labels]] = []
+        for lay, share in zip(lays, self.shares):
+            mine = []
+            for dim, labels in zip(lay.dims, lay.labels):
+                known = dict(zip(*share[dim])) if dim in share else {}
+                mine.append(tuple(known.get(label, label) for label in labels))
+            places.append(mine)
+        whole = drawn("950 + turn", self.pieces.whole(lays[0].dims))
+        if isinstance(self.setting.blocks[-1].operations[-1], bl.CrossEntropy):
+            whole = f"1 + 0.5 * torch.tanh({whole})"
+        found = self.pieces.share(whole, lays[0].dims, places)
+        told = found if found.startswith(("share(", "drawn(")) else f"({found})"
+        return f"{told} * {self._share()}"
+
+    def _share(self) -> str:
+        work, turns = self.work, range(1, self.work.microbatches + 1)
+        single = fraction(work.single_weight_exact(0))
+        rows = [[fraction(factor(self.work, x, 0, turn)) for turn in turns] for x in range(self.grid.count)]
+        told = [row[0] if len(set(row)) == 1 else f"[{', '.join(row)}][turn]" for row in rows]
+        if all(one == single for one in told):
+            return f"({single})" if "/" in single else single
+        many = told[0] if len(set(told)) == 1 else f"[{', '.join(told)}][rank]"
+        return f"({single} if rank is None else {many})"
+
+    # --- step --------------------------------------------------------------------------------------
+
+    def _step(self) -> Iterator[str]:
+        alike: dict[tuple[str, ...], list[str]] = {}
+        for weights in self.program.weights:
+            mine = [matrix.key for matrix in self.matrices if matrix.group == weights.name]
+            step = self.program.step(weights.name)
+            if step is not None and mine:
+                lines = Lines(step, self.work.microbatches, self.pieces, self.number, self.program.mesh.label).text()
+                alike.setdefault(lines, []).extend(mine)
+        trained = [name for names in alike.values() for name in names]
+        every = len(trained) == len(self.matrices)
+        yield "def single(one):"
+        yield "    left, every = zip(*[gradients(one, None, turn) for turn in range(TURNS)])"
+        names = "one" if every else f"[{', '.join(trained)}]"
+        new = "{name: one[name] - 0.1 * sum(found[name] for found in every) for name in " + names + "}"
+        yield f"    return torch.stack(left), {new if every else '{**one, **' + new + '}'}"
+        yield ""
+        yield "def step(held, rank):"
+        yield "    left, every = zip(*[gradients(held, rank, turn) for turn in range(TURNS)])"
+        yield "    held = dict(held)"
+        for lines, mine in alike.items():
+            names = "held" if every and len(alike) == 1 else f"[{', '.join(mine)}]"
+            yield f"    for name in {names}:"
+            yield from (f"        {line}" for line in lines)
+        yield "    return torch.stack(left), held"
+
+    def _worker(self) -> list[str]:
+        lays = self.left.lays
+        dims = ("turn", *lays[0].dims)
+        turns = tuple(range(self.work.microbatches))
+        pieces = Pieces(self.grid, {**self.setting.dims, "turn": self.work.microbatches})
+        cut = pieces.cut(dims, [(turns, *lay.labels) for lay in lays])
+        self.pieces.axes |= pieces.axes
+        last = self.setting.blocks[-1]
+        return _lines(text.WORKER.replace("LEFT_CUT", cut).replace("LEFT", f"{last.result} of {last.name}"))
+
+
+def _lines(body: str) -> list[str]:
+    return body.strip("\n").split("\n")
+
+
+def _returned(body: Body) -> list[str]:
+    if body.lines and body.lines[-1].startswith(f"{body.left} = ") and "  # " not in body.lines[-1]:
+        return [*body.lines[:-1], f"return {body.lines[-1].split(' = ', 1)[1]}"]
+    return [*body.lines, f"return {body.left}"]
+
+
+def _calls(calls: Sequence[tuple[str, int, bool, bool]]) -> Iterator[str]:
+    at = 0
+    while at < len(calls):
+        name, first, numbered, seeded = calls[at]
+        count = 1
+        while at + count < len(calls) and calls[at + count][0] == name:
+            count += 1
+        seed = ", 1000 * (1 + turn) + 100 * {}" if seeded else ""
+        if count == 1:
+            yield f"x = {name}(x, held, rank{f', {first}' if numbered else ''}{seed.format(first)})"
+        else:
+            yield f"for number in range({first}, {first + count}):"
+            yield f"    x = {name}(x, held, rank{', number' if numbered else ''}{seed.format('number')})"
+        at += count
+
