@@ -6,7 +6,7 @@ every move has its own way back. `step` is what becomes of the gradients."""
 from __future__ import annotations
 
 from placelogic.program.program import Program
-from placelogic.replay.cases import Case
+from placelogic.replay.cases import BROKEN, Case
 from placelogic.replay.script.layers.build import Layered
 from placelogic.replay.script.lines import NotShown
 from placelogic.report.diagnostic import Finding
@@ -17,6 +17,8 @@ from placelogic.simulate.work import Counts
 def layered(program: Program, finding: Finding, source: str, case: Case, counts: Counts, per_item: int) -> str:
     """The program's text. Raises NotShown."""
     meeting = case.meeting
+    if finding.code == "FW07":
+        raise NotShown(f"its step cannot be carried out: {BROKEN}")
     if counts is not None:
         raise NotShown("it is about tokens that are not dealt out evenly, and what happens inside layers")
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from placelogic.program import block as bl
 from placelogic.program.expr import Expr
@@ -14,7 +14,7 @@ from placelogic.replay.script.build import WIDTH, head
 from placelogic.replay.script.layers import text
 from placelogic.replay.script.layers.matrices import Matrices, Matrix
 from placelogic.replay.script.layers.pieces import Pieces, drawn
-from placelogic.replay.script.layers.step import Lines
+from placelogic.replay.script.layers.step import EVERY, UPDATE, Lines
 from placelogic.replay.script.layers.trace import GLOBAL, Body, Trace, Value, named
 from placelogic.replay.script.lines import NotShown, fraction
 from placelogic.replay.script.work import factor
@@ -80,19 +80,24 @@ class Layered:
         worker = self._worker()
         weights = [f"{matrix.key}: {self._weights(matrix)}, " for matrix in self.matrices]
         rest = [line for body in (*functions, gradients, step, worker) for line in ("", *body)]
-        tables = any(re.search(r"\d: \[\[", line) for line in (*weights, *rest))
+        share = _share([*weights, *rest])
         parts = [*head(self.finding, self.source, self.case, self.work.microbatches), *self._constants(weights)]
-        for body in self._helpers(tables):
+        if any("F." in line for line in rest):
+            parts.insert(parts.index("import torch.multiprocessing as mp") + 1, "import torch.nn.functional as F")
+        for body in self._helpers(share):
             parts += ["", *body]
         return "\n".join([*parts, *rest]) + "\n"
 
     # --- constants and helpers ---------------------------------------------------------------------
 
     def _constants(self, weights: Sequence[str]) -> Iterator[str]:
-        told = {axis: self.grid.groups((axis,)) for axis in self.grid.axes if axis in self.pieces.axes}
-        axes = "{" + ", ".join(f'"{axis}": {sets}' for axis, sets in told.items()) + "}"
         yield f"DEVICES, TURNS = {self.grid.count}, {self.work.microbatches}"
-        yield f"AXES, axes = {axes}, {{}}  # devices that communicate; with whom this one does"
+        if self._all is None:
+            told = {axis: self.grid.groups((axis,)) for axis in self.grid.axes if axis in self.pieces.axes}
+            axes = "{" + ", ".join(f'"{axis}": {sets}' for axis, sets in told.items()) + "}"
+            yield f"AXES, axes = {axes}, {{}}  # devices that communicate; with whom this one does"
+        else:
+            yield "axes = {}  # with whom this device communicates, how many they are, and its place"
         yield "# sizes; along which axes each dimension is cut; by what numbers it starts: around the first, so far from it"
         line = "WEIGHTS = {"
         for entry in weights:
@@ -107,12 +112,15 @@ class Layered:
         cut = self.pieces.cut(matrix.dims, matrix.places)
         return f"({self.pieces.whole(matrix.dims)}, {cut}, {matrix.middle:g}, {matrix.width:.3g})"
 
-    def _helpers(self, tables: bool) -> Iterator[list[str]]:
+    @property
+    def _all(self) -> str | None:
+        """The axis along which all devices lie, where nothing goes along another."""
+        used = [axis for axis in self.grid.axes if axis in self.pieces.axes]
+        return used[0] if len(used) == 1 and self.grid.size[used[0]] == self.grid.count else None
+
+    def _helpers(self, share: str) -> Iterator[list[str]]:
         used = self.pieces.helpers
         yield _lines(text.DRAWN)
-        share = text.SHARE
-        if tables:
-            share = share.replace("        for axis in names", text.TABLES + "        for axis in names")
         yield _lines(share)
         words = "".join(lines for word, lines in text.WORDS.items() if word in used)
         if "move" in used:
@@ -204,6 +212,10 @@ class Layered:
                 alike.setdefault(lines, []).extend(mine)
         trained = [name for names in alike.values() for name in names]
         every = len(trained) == len(self.matrices)
+        self.merged = all(_plain(lines) for lines in alike)
+        if self.merged:
+            yield from self._merged(alike, None if every else trained)
+            return
         yield "def single(one):"
         yield "    left, every = zip(*[gradients(one, None, turn) for turn in range(TURNS)])"
         names = "one" if every else f"[{', '.join(trained)}]"
@@ -219,6 +231,20 @@ class Layered:
             yield from (f"        {line}" for line in lines)
         yield "    return torch.stack(left), held"
 
+    @staticmethod
+    def _merged(alike: Mapping[tuple[str, ...], list[str]], trained: Sequence[str] | None) -> Iterator[str]:
+        """One device goes the same way, and leaves out what the step adds to the plain sum."""
+        yield "def step(held, rank):"
+        yield "    left, every = zip(*[gradients(held, rank, turn) for turn in range(TURNS)])"
+        names = "held" if trained is None else f"[{', '.join(trained)}]"
+        yield "    total = {name: sum(found[name] for found in every) for name in " + names + "}"
+        for lines, mine in alike.items():
+            if len(lines) > 2:
+                names = "total" if len(alike) == 1 else f"[{', '.join(mine)}]"
+                yield f"    for name in {names} if rank is not None else ():"
+                yield from ("        " + re.sub(r"\btotal\b", "total[name]", line) for line in lines[1:-1])
+        yield "    return torch.stack(left), {name: values - 0.1 * total.get(name, 0) for name, values in held.items()}"
+
     def _worker(self) -> list[str]:
         lays = self.left.lays
         dims = ("turn", *lays[0].dims)
@@ -227,11 +253,29 @@ class Layered:
         cut = pieces.cut(dims, [(turns, *lay.labels) for lay in lays])
         self.pieces.axes |= pieces.axes
         last = self.setting.blocks[-1]
-        return _lines(text.WORKER.replace("LEFT_CUT", cut).replace("LEFT", f"{last.result} of {last.name}"))
+        found = text.WORKER.replace("SINGLE", "step(one, None)" if self.merged else "single(one)")
+        alone = f'    axes["{self._all}"] = None, DEVICES, rank\n'
+        found = found.replace("GROUPS", text.GROUPS if self._all is None else alone)
+        return _lines(found.replace("LEFT_CUT", cut).replace("LEFT", f"{last.result} of {last.name}"))
+
+
+def _share(lines: Sequence[str]) -> str:
+    """The helper, with what these lines ask of it."""
+    cuts = [cut for line in lines for cut in re.findall(r"\{\d+: [^}]*\}", line)]
+    tables = any("[[" in cut for cut in cuts)
+    if not tables and not any(" " in names for cut in cuts for names in re.findall(r'"([^"]*)"', cut)):
+        return text.SHARE
+    return text.SHARES.replace("TABLES", text.TABLES if tables else "")
 
 
 def _lines(body: str) -> list[str]:
     return body.strip("\n").split("\n")
+
+
+def _plain(lines: Sequence[str]) -> bool:
+    """Whether a step adds up, does this and that with the sum, and updates."""
+    inner = lines[1:-1]
+    return lines[0] == EVERY and lines[-1] == UPDATE and all(re.match(r"total = |# ", line) for line in inner)
 
 
 def _returned(body: Body) -> list[str]:

@@ -26,6 +26,7 @@ from placelogic.replay.script.lines import NotShown, line_of
 from placelogic.replay.script.section import turns
 
 EVERY = "total = sum(found[name] for found in every)"
+UPDATE = "held[name] = held[name] - 0.1 * total"
 
 
 class Lines:

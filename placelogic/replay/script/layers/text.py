@@ -11,13 +11,20 @@ def drawn(seed, sizes):
 
 SHARE = """
 def share(whole, rank, cut):
-    # what a device has of it: along each cut dimension, its piece along these axes, one after the other
-    for dim, names in cut.items() if rank is not None else ():
-        for axis in names.split():
-            _, count, mine = axes[axis]
-            whole = whole.chunk(count, dim)[mine]
+    # what a device has of it: its piece of each cut dimension, along an axis
+    for dim, axis in cut.items() if rank is not None else ():
+        whole = whole.chunk(axes[axis][1], dim)[axes[axis][2]]
     return whole
 """
+SHARES = """
+def share(whole, rank, cut):
+    # what a device has of it: its piece of each cut dimension, along axes one after the other
+    for dim, names in cut.items() if rank is not None else ():
+TABLES        for axis in names.split():
+            whole = whole.chunk(axes[axis][1], dim)[axes[axis][2]]
+    return whole
+"""
+"""The same, where dimensions are cut along several axes, or otherwise."""
 TABLES = """\
         if not isinstance(names, str):
             whole, names = whole.index_select(dim, torch.tensor(names[rank])), ""
@@ -73,7 +80,7 @@ WORDS = {
 """,
     "first": """\
         if what == "first":
-            dist.broadcast(values, dist.get_global_rank(group, 0), group=group)
+            dist.broadcast(values, group=group, group_src=0)
 """,
 }
 """In `carried`, where a move says so."""
@@ -158,13 +165,9 @@ def _has(name: str, used: Collection[str]) -> bool:
 WORKER = """
 def worker(rank, meet):
     dist.init_process_group("gloo", init_method="file://" + meet, rank=rank, world_size=DEVICES)
-    for axis, sets in AXES.items():
-        for ranks in sets:
-            group = dist.new_group(ranks)
-            axes.update({axis: (group, len(ranks), ranks.index(rank))} if rank in ranks else {})
-    one = {name: middle + width * drawn(n, sizes) for n, (name, (sizes, _, middle, width)) in enumerate(WEIGHTS.items())}
+GROUPS    one = {name: middle + width * drawn(n, sizes) for n, (name, (sizes, _, middle, width)) in enumerate(WEIGHTS.items())}
     held = {name: share(values, rank, WEIGHTS[name][1]) for name, values in one.items()}
-    (left, held), (right, one) = step(held, rank), single(one)
+    (left, held), (right, one) = step(held, rank), SINGLE
     pairs = {"LEFT": (left, share(right, rank, LEFT_CUT))}
     pairs |= {name: (held[name], share(one[name], rank, WEIGHTS[name][1])) for name in held}
     wrong = torch.zeros(())
@@ -184,3 +187,11 @@ if __name__ == "__main__":
         mp.start_processes(worker, (folder + "/meet",), nprocs=DEVICES, start_method=how)
 """
 """The work of every device."""
+
+GROUPS = """\
+    for axis, sets in AXES.items():
+        for ranks in sets:
+            group = dist.new_group(ranks)
+            axes.update({axis: (group, len(ranks), ranks.index(rank))} if rank in ranks else {})
+"""
+"""Inside of `worker`, where devices communicate in groups."""
