@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from math import prod
 
 from placelogic.program import block as bl
 from placelogic.program.expr import Expr
@@ -75,11 +76,10 @@ class Layered:
 
     def text(self) -> str:
         functions, calls = self._functions()
-        gradients = list(self._gradients(calls))
-        step = list(self._step())
+        step = list(self._step(calls))
         worker = self._worker()
         weights = [f"{matrix.key}: {self._weights(matrix)}, " for matrix in self.matrices]
-        rest = [line for body in (*functions, gradients, step, worker) for line in ("", *body)]
+        rest = [line for body in (*functions, step, worker) for line in ("", *body)]
         share = _share([*weights, *rest])
         parts = [*head(self.finding, self.source, self.case, self.work.microbatches), *self._constants(weights)]
         if any("F." in line for line in rest):
@@ -91,13 +91,10 @@ class Layered:
     # --- constants and helpers ---------------------------------------------------------------------
 
     def _constants(self, weights: Sequence[str]) -> Iterator[str]:
-        yield f"DEVICES, TURNS = {self.grid.count}, {self.work.microbatches}"
+        yield f"DEVICES, axes = {self.grid.count}, {{}}  # by axis: with whom a device communicates, how many, and its place"
         if self._all is None:
             told = {axis: self.grid.groups((axis,)) for axis in self.grid.axes if axis in self.pieces.axes}
-            axes = "{" + ", ".join(f'"{axis}": {sets}' for axis, sets in told.items()) + "}"
-            yield f"AXES, axes = {axes}, {{}}  # devices that communicate; with whom this one does"
-        else:
-            yield "axes = {}  # with whom this device communicates, how many they are, and its place"
+            yield "AXES = {" + ", ".join(f'"{axis}": {sets}' for axis, sets in told.items()) + "}"
         yield "# sizes; along which axes each dimension is cut; by what numbers it starts: around the first, so far from it"
         line = "WEIGHTS = {"
         for entry in weights:
@@ -151,27 +148,24 @@ class Layered:
         functions = [
             [f"def {name}{lines[0]}", *(f"    {line}" for line in lines[1:])] for lines, name in known.items()
         ]
-        return functions, list(_calls(calls))
+        return functions, list(_calls(calls, "1000" if self.work.microbatches == 1 else "1000 * (1 + turn)"))
 
-    def _gradients(self, calls: Sequence[str]) -> Iterator[str]:
-        yield "def gradients(held, rank, turn):"
-        yield "    # what the layers leave, and the gradients of a device's weights for its own samples"
-        yield "    held = {name: values.clone().requires_grad_() for name, values in held.items()}"
-        sizes = self.pieces.whole(self.dims)
-        fed = [self._lay(share, 1) for share in self.shares]
-        if isinstance(self.setting.blocks[0].operations[0], bl.Embedding):
-            first = self.setting.blocks[0].operations[0]
-            count, rows = 1, self.setting.dims[first.vocabulary]
-            for dim in self.dims:
-                count *= self.setting.dims[dim]
-            whole = f"(torch.arange(turn, turn + {count}) % {rows}).reshape{sizes}"
+    def _fed(self) -> str:
+        """What the first layer reads."""
+        sizes, first = self.pieces.whole(self.dims), self.setting.blocks[0].operations[0]
+        if isinstance(first, bl.Embedding):
+            count, rows = prod(self.setting.dims[dim] for dim in self.dims), self.setting.dims[first.vocabulary]
+            start = self._turn("0")
+            whole = f"(torch.arange({start}, {start} + {count}) % {rows}).reshape{sizes}"
         else:
-            whole = drawn("900 + turn", sizes)
-        yield f"    x = {self.pieces.shares(whole, fed)}"
-        yield from (f"    {line}" for line in calls)
-        yield f"    arrived = {self._arrived()}"
-        yield "    found = torch.autograd.grad(x, list(held.values()), arrived, materialize_grads=True)"
-        yield "    return x.detach(), dict(zip(held, found))"
+            whole = drawn(self._turn("900"), sizes)
+        return self.pieces.shares(whole, [self._lay(share, 1) for share in self.shares])
+
+    def _turn(self, start: str) -> str:
+        """A number of its own in each micro-batch."""
+        if self.work.microbatches == 1:
+            return start
+        return "turn" if start == "0" else f"{start} + turn"
 
     def _arrived(self) -> str:
         """How each place counts in the objective, divided as each device divides."""
@@ -183,7 +177,7 @@ class Layered:
                 known = dict(zip(*share[dim])) if dim in share else {}
                 mine.append(tuple(known.get(label, label) for label in labels))
             places.append(mine)
-        whole = drawn("950 + turn", self.pieces.whole(lays[0].dims))
+        whole = drawn(self._turn("950"), self.pieces.whole(lays[0].dims))
         if isinstance(self.setting.blocks[-1].operations[-1], bl.CrossEntropy):
             whole = f"1 + 0.5 * torch.tanh({whole})"
         found = self.pieces.share(whole, lays[0].dims, places)
@@ -202,7 +196,7 @@ class Layered:
 
     # --- step --------------------------------------------------------------------------------------
 
-    def _step(self) -> Iterator[str]:
+    def _step(self, calls: Sequence[str]) -> Iterator[str]:
         alike: dict[tuple[str, ...], list[str]] = {}
         for weights in self.program.weights:
             mine = [matrix.key for matrix in self.matrices if matrix.group == weights.name]
@@ -212,48 +206,52 @@ class Layered:
                 alike.setdefault(lines, []).extend(mine)
         trained = [name for names in alike.values() for name in names]
         every = len(trained) == len(self.matrices)
-        self.merged = all(_plain(lines) for lines in alike)
-        if self.merged:
-            yield from self._merged(alike, None if every else trained)
-            return
-        yield "def single(one):"
-        yield "    left, every = zip(*[gradients(one, None, turn) for turn in range(TURNS)])"
-        names = "one" if every else f"[{', '.join(trained)}]"
-        new = "{name: one[name] - 0.1 * sum(found[name] for found in every) for name in " + names + "}"
-        yield f"    return torch.stack(left), {new if every else '{**one, **' + new + '}'}"
-        yield ""
+        names, asked = ("held", "list(held.values())") if every else ("trained", "[held[name] for name in trained]")
+        plain, many = all(_plain(lines) for lines in alike), self.work.microbatches > 1
         yield "def step(held, rank):"
-        yield "    left, every = zip(*[gradients(held, rank, turn) for turn in range(TURNS)])"
-        yield "    held = dict(held)"
+        yield "    # what the layers leave, and the weights after an update by the gradients for its own samples"
+        yield "    held = {name: values.clone().requires_grad_() for name, values in held.items()}"
+        if not every:
+            yield f"    trained = [{', '.join(trained)}]"
+        if many or not plain:
+            yield "    left, every = [], []"
+            yield f"    for turn in range({self.work.microbatches}):"
+        inner = [f"x = {self._fed()}", *calls, f"arrived = {self._arrived()}"]
+        inner += [f"found = torch.autograd.grad(x, {asked}, arrived, materialize_grads=True)"]
+        if not many and plain:
+            yield from (f"    {line}" for line in inner)
+            yield f"    total = dict(zip({names}, found))"
+        else:
+            yield from (f"        {line}" for line in inner)
+            yield f"        left, every = [*left, x.detach()], [*every, dict(zip({names}, found))]"
+            yield "    total = {name: sum(found[name] for found in every) for name in " + names + "}"
+        left = "torch.stack(left)" if many else "left[0]" if not plain else "x.detach()"
+        updated = "{name: values.detach() - 0.1 * total" + ("[name]" if every else ".get(name, 0)")
+        end = f"return {left}, {updated} for name, values in held.items()}}"
+        if not plain:
+            yield "    if rank is None:"
+            yield f"        {end}"
+            yield "    held = {name: values.detach() for name, values in held.items()}"
         for lines, mine in alike.items():
-            names = "held" if every and len(alike) == 1 else f"[{', '.join(mine)}]"
-            yield f"    for name in {names}:"
-            yield from (f"        {line}" for line in lines)
-        yield "    return torch.stack(left), held"
-
-    @staticmethod
-    def _merged(alike: Mapping[tuple[str, ...], list[str]], trained: Sequence[str] | None) -> Iterator[str]:
-        """One device goes the same way, and leaves out what the step adds to the plain sum."""
-        yield "def step(held, rank):"
-        yield "    left, every = zip(*[gradients(held, rank, turn) for turn in range(TURNS)])"
-        names = "held" if trained is None else f"[{', '.join(trained)}]"
-        yield "    total = {name: sum(found[name] for found in every) for name in " + names + "}"
-        for lines, mine in alike.items():
-            if len(lines) > 2:
-                names = "total" if len(alike) == 1 else f"[{', '.join(mine)}]"
-                yield f"    for name in {names} if rank is not None else ():"
+            told = "total" if len(alike) == 1 else f"[{', '.join(mine)}]"
+            if not plain:
+                yield f"    for name in {told}:"
+                yield from (f"        {line}" for line in lines)
+            elif len(lines) > 2:
+                yield f"    for name in {told} if rank is not None else ():"
                 yield from ("        " + re.sub(r"\btotal\b", "total[name]", line) for line in lines[1:-1])
-        yield "    return torch.stack(left), {name: values - 0.1 * total.get(name, 0) for name, values in held.items()}"
+        yield f"    {end}" if plain else f"    return {left}, held"
 
     def _worker(self) -> list[str]:
         lays = self.left.lays
-        dims = ("turn", *lays[0].dims)
-        turns = tuple(range(self.work.microbatches))
+        many = self.work.microbatches > 1
+        dims = ("turn", *lays[0].dims) if many else lays[0].dims
+        turns = (tuple(range(self.work.microbatches)),) if many else ()
         pieces = Pieces(self.grid, {**self.setting.dims, "turn": self.work.microbatches})
-        cut = pieces.cut(dims, [(turns, *lay.labels) for lay in lays])
+        cut = pieces.cut(dims, [(*turns, *lay.labels) for lay in lays])
         self.pieces.axes |= pieces.axes
         last = self.setting.blocks[-1]
-        found = text.WORKER.replace("SINGLE", "step(one, None)" if self.merged else "single(one)")
+        found = text.WORKER
         alone = f'    axes["{self._all}"] = None, DEVICES, rank\n'
         found = found.replace("GROUPS", text.GROUPS if self._all is None else alone)
         return _lines(found.replace("LEFT_CUT", cut).replace("LEFT", f"{last.result} of {last.name}"))
@@ -284,14 +282,14 @@ def _returned(body: Body) -> list[str]:
     return [*body.lines, f"return {body.left}"]
 
 
-def _calls(calls: Sequence[tuple[str, int, bool, bool]]) -> Iterator[str]:
+def _calls(calls: Sequence[tuple[str, int, bool, bool]], base: str) -> Iterator[str]:
     at = 0
     while at < len(calls):
         name, first, numbered, seeded = calls[at]
         count = 1
         while at + count < len(calls) and calls[at + count][0] == name:
             count += 1
-        seed = ", 1000 * (1 + turn) + 100 * {}" if seeded else ""
+        seed = f", {base} + 100 * {{}}" if seeded else ""
         if count == 1:
             yield f"x = {name}(x, held, rank{f', {first}' if numbered else ''}{seed.format(first)})"
         else:

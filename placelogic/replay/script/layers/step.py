@@ -102,7 +102,7 @@ class Lines:
                     self.pieces.helpers |= {"sum", "times"} if kind == "mean" else {"sum"}
                     mean = f", times {1 / self.pieces.grid.size[axis]:.17g}" if kind == "mean" else ""
                     why = f"reduce over {self.label(axes)} by {kind}{line_of(origin)}"
-                    yield f'{on} = carried({on}, "{axis}", "sum{mean}")  # {why}'
+                    yield f'{on} = carried({on}, rank, "{axis}", "sum{mean}")  # {why}'
             case GatherGradients(axes) if not self._several(axes):
                 pass
             case Scale(_, factor, origin) | ScaleLoss(_, factor, origin):

@@ -32,25 +32,23 @@ TABLES = """\
 """In `share`, where a table says by device which places are there."""
 
 MOVE = """
-def carried(values, axis, words):
-    group, count, mine = axes[axis]
+def carried(values, rank, axis, words):
+    group, count, mine = axes[axis] if rank is not None else (None, 1, 0)
     values = values.clone(memory_format=torch.contiguous_format)
-    for what, *number in [word.split() for word in words.split(", ")]:
+    for what, *number in [word.split() for word in words.split(", ")] if rank is not None else ():
 {words}    return values
 
 class Move(torch.autograd.Function):
     # what crosses between devices forward, and what crosses on the way back: as the spec has it
     @staticmethod
-    def forward(context, values, axis, there, back):
-        context.axis, context.back = axis, back
-        return carried(values, axis, there)
-
+    def forward(context, values, rank, axis, there, back):
+        context.back = rank, axis, back
+        return carried(values, rank, axis, there)
     @staticmethod
     def backward(context, arrived):
-        return carried(arrived, context.axis, context.back), None, None, None
+        return carried(arrived, *context.back), None, None, None, None
 
-def move(values, rank, axis, there, back):
-    return values if rank is None else Move.apply(values, axis, there, back)
+move = Move.apply
 """
 CARRIED = MOVE[: MOVE.index("\nclass Move")]
 
@@ -125,7 +123,6 @@ class Loss(torch.autograd.Function):
             dist.all_reduce(both, group=axes[axis][0])
         context.save_for_backward(logits.exp() / both[0][..., None] - 1.0 * here)
         return both[0].log() - both[1]
-
     @staticmethod
     def backward(context, arrived):
         return context.saved_tensors[0] * arrived[..., None], None, None, None
@@ -167,7 +164,7 @@ def worker(rank, meet):
     dist.init_process_group("gloo", init_method="file://" + meet, rank=rank, world_size=DEVICES)
 GROUPS    one = {name: middle + width * drawn(n, sizes) for n, (name, (sizes, _, middle, width)) in enumerate(WEIGHTS.items())}
     held = {name: share(values, rank, WEIGHTS[name][1]) for name, values in one.items()}
-    (left, held), (right, one) = step(held, rank), SINGLE
+    (left, held), (right, one) = step(held, rank), step(one, None)
     pairs = {"LEFT": (left, share(right, rank, LEFT_CUT))}
     pairs |= {name: (held[name], share(one[name], rank, WEIGHTS[name][1])) for name in held}
     wrong = torch.zeros(())
