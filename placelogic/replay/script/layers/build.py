@@ -119,10 +119,11 @@ class Layered:
         used = self.pieces.helpers
         yield _lines(text.DRAWN)
         yield _lines(share)
-        words = "".join(lines for word, lines in text.WORDS.items() if word in used)
+        told = {word: lines for word, lines in text.WORDS.items() if word in used}
+        words = text.ONLY_SUMS if set(told) == {"sum"} else text.EACH_WORD + "".join(told.values())
         if "move" in used:
             yield _lines(text.MOVE.replace("{words}", words))
-        elif words:
+        elif told:
             yield _lines(text.CARRIED.replace("{words}", words))
         yield from (_lines(body) for name, body in text.HELPERS.items() if name in used)
         if {"causal", "full"} <= used:
@@ -148,15 +149,15 @@ class Layered:
         functions = [
             [f"def {name}{lines[0]}", *(f"    {line}" for line in lines[1:])] for lines, name in known.items()
         ]
-        return functions, list(_calls(calls, "1000" if self.work.microbatches == 1 else "1000 * (1 + turn)"))
+        return functions, list(_calls(calls, self.work.microbatches > 1))
 
     def _fed(self) -> str:
         """What the first layer reads."""
         sizes, first = self.pieces.whole(self.dims), self.setting.blocks[0].operations[0]
         if isinstance(first, bl.Embedding):
             count, rows = prod(self.setting.dims[dim] for dim in self.dims), self.setting.dims[first.vocabulary]
-            start = self._turn("0")
-            whole = f"(torch.arange({start}, {start} + {count}) % {rows}).reshape{sizes}"
+            tokens = f"torch.arange({count})" if self.work.microbatches == 1 else f"torch.arange(turn, turn + {count})"
+            whole = f"({tokens} % {rows}).reshape{sizes}"
         else:
             whole = drawn(self._turn("900"), sizes)
         return self.pieces.shares(whole, [self._lay(share, 1) for share in self.shares])
@@ -165,7 +166,7 @@ class Layered:
         """A number of its own in each micro-batch."""
         if self.work.microbatches == 1:
             return start
-        return "turn" if start == "0" else f"{start} + turn"
+        return f"{start} + turn"
 
     def _arrived(self) -> str:
         """How each place counts in the objective, divided as each device divides."""
@@ -182,17 +183,18 @@ class Layered:
             whole = f"1 + 0.5 * torch.tanh({whole})"
         found = self.pieces.share(whole, lays[0].dims, places)
         told = found if found.startswith(("share(", "drawn(")) else f"({found})"
-        return f"{told} * {self._share()}"
+        return told + self._share()
 
     def _share(self) -> str:
         work, turns = self.work, range(1, self.work.microbatches + 1)
-        single = fraction(work.single_weight_exact(0))
+        exact = work.single_weight_exact(0)
+        single = fraction(exact)
         rows = [[fraction(factor(self.work, x, 0, turn)) for turn in turns] for x in range(self.grid.count)]
         told = [row[0] if len(set(row)) == 1 else f"[{', '.join(row)}][turn]" for row in rows]
         if all(one == single for one in told):
-            return f"({single})" if "/" in single else single
+            return f" / {exact.denominator}" if exact.numerator == 1 else f" * ({single})"
         many = told[0] if len(set(told)) == 1 else f"[{', '.join(told)}][rank]"
-        return f"({single} if rank is None else {many})"
+        return f" * ({single} if rank is None else {many})"
 
     # --- step --------------------------------------------------------------------------------------
 
@@ -216,14 +218,16 @@ class Layered:
         if many or not plain:
             yield "    left, every = [], []"
             yield f"    for turn in range({self.work.microbatches}):"
-        inner = [f"x = {self._fed()}", *calls, f"arrived = {self._arrived()}"]
-        inner += [f"found = torch.autograd.grad(x, {asked}, arrived, materialize_grads=True)"]
+        calls = [f"x = {self._fed()}", *calls]
+        if " x, held" not in calls[1] and "(x, held" in calls[1] and calls[1].startswith("x = "):
+            calls[:2] = [calls[1].replace("(x, held", f"({calls[0][4:]}, held")]
+        inner = [*calls, f"arrived = {self._arrived()}"]
+        inner += [f"found = dict(zip({names}, torch.autograd.grad(x, {asked}, arrived, materialize_grads=True)))"]
         if not many and plain:
-            yield from (f"    {line}" for line in inner)
-            yield f"    total = dict(zip({names}, found))"
+            yield from (f"    {line}" for line in (*inner[:-1], inner[-1].replace("found = ", "total = ", 1)))
         else:
             yield from (f"        {line}" for line in inner)
-            yield f"        left, every = [*left, x.detach()], [*every, dict(zip({names}, found))]"
+            yield "        left, every = [*left, x.detach()], [*every, found]"
             yield "    total = {name: sum(found[name] for found in every) for name in " + names + "}"
         left = "torch.stack(left)" if many else "left[0]" if not plain else "x.detach()"
         updated = "{name: values.detach() - 0.1 * total" + ("[name]" if every else ".get(name, 0)")
@@ -282,18 +286,23 @@ def _returned(body: Body) -> list[str]:
     return [*body.lines, f"return {body.left}"]
 
 
-def _calls(calls: Sequence[tuple[str, int, bool, bool]], base: str) -> Iterator[str]:
+def _calls(calls: Sequence[tuple[str, int, bool, bool]], turning: bool) -> Iterator[str]:
     at = 0
     while at < len(calls):
         name, first, numbered, seeded = calls[at]
         count = 1
         while at + count < len(calls) and calls[at + count][0] == name:
             count += 1
-        seed = f", {base} + 100 * {{}}" if seeded else ""
+        seed = ", {}" if seeded else ""
         if count == 1:
-            yield f"x = {name}(x, held, rank{f', {first}' if numbered else ''}{seed.format(first)})"
+            yield f"x = {name}(x, held, rank{f', {first}' if numbered else ''}{seed.format(_seed(turning, str(first)))})"
         else:
             yield f"for number in range({first}, {first + count}):"
-            yield f"    x = {name}(x, held, rank{', number' if numbered else ''}{seed.format('number')})"
+            yield f"    x = {name}(x, held, rank{', number' if numbered else ''}{seed.format(_seed(turning, 'number'))})"
         at += count
 
+
+def _seed(turning: bool, number: str) -> str:
+    """Of the random numbers of a layer."""
+    layer = str(1000 + 100 * int(number)) if number.isdigit() else f"1000 + 100 * {number}"
+    return f"{layer} + 1000 * turn" if turning else layer

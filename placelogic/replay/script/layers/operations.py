@@ -71,7 +71,7 @@ class Operation:
         """Of its random numbers; a device may draw its own."""
         known = sorted(set(self.apart))
         offset = self.pieces.here(0, [0 if not own else 100_000 * (1 + known.index(own)) for own in self.apart])
-        return f"seed + {self.index}" + (f" + {offset}" if offset is not None else "")
+        return f"seed + {self.index}" + (f" + ({offset})" if offset is not None else "")
 
 
 def expression(one: Operation) -> str:
@@ -190,7 +190,7 @@ def _bias(one: Operation, op: bl.Bias) -> str:
         text = f"spread({text}, {axis}, rank, {rows})"
     text = _aligned(text, op.over, one.dims)
     if op.scale is not None and (factor := one.number(op.scale)) != 1:
-        return f"{one.names[0]} + {one.pieces.here(1, [factor] * one.grid.count)} * {text}"
+        return f"{one.names[0]} + ({one.pieces.here(1, [factor] * one.grid.count)}) * {text}"
     return f"{one.names[0]} + {text}"
 
 
@@ -333,4 +333,5 @@ def _loss(one: Operation, op: bl.CrossEntropy) -> str:
     one.use("loss")
     one.pieces.axes |= set(several)
     first = one.pieces.here(0, [row[0] for row in labels]) or 0
-    return f"Loss.apply({one.names[0]}, {wanted}, {first}, {several} if rank is not None else [])"
+    over = ", ".join(f'"{axis}"' for axis in several)
+    return f"Loss.apply({one.names[0]}, {wanted}, {first}, rank, [{over}])"

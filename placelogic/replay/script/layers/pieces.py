@@ -69,7 +69,7 @@ class Pieces:
         if all(row == whole for row in rows):
             return None
         told = by_device(rows)
-        return f"({whole} if rank is None else {told})"
+        return f"{whole} if rank is None else {told}"
 
 
 def drawn(seed: str, sizes: str) -> str:

@@ -73,6 +73,13 @@ class Lines:
             return
         first = body[0]
         plain = len(body) == 1 and isinstance(first, Accumulate) and not first.replace
+        if self.count == 1 and which == [0] and self._adds(body) and not self._filled:
+            self._filled.add(None)
+            yield EVERY
+            for op in body:
+                if not isinstance(op, Accumulate):
+                    yield from self._one(op, "total")
+            return
         if plain and first.buffer is None and None not in self._filled and len(which) == self.count:  # type: ignore[union-attr]
             self._filled.add(None)
             yield EVERY
@@ -93,6 +100,12 @@ class Lines:
             else:
                 on = self._named(getattr(op, "buffer", None)) if accumulated else "part"
                 yield from (f"    {line}" for line in self._one(op, on))
+
+    @staticmethod
+    def _adds(body: tuple[Op, ...]) -> bool:
+        """Whether all it does is done to the one gradient of a micro-batch, or as well to that."""
+        buffers = [getattr(op, "buffer", None) for op in body]
+        return sum(isinstance(op, Accumulate) for op in body) == 1 and not any(buffers) and not _scattered(body)
 
     def _one(self, op: Op, on: str) -> Iterator[str]:
         match op:
@@ -117,3 +130,7 @@ class Lines:
                 pass  # everyone has what it needs, in one place
             case _:
                 raise NotShown("its step clips, skips, gathers or broadcasts")
+
+
+def _scattered(ops: tuple[Op, ...]) -> bool:
+    return any(isinstance(op, Reduce) and op.scattered for op in ops)

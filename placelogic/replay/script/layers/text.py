@@ -33,9 +33,8 @@ TABLES = """\
 
 MOVE = """
 def carried(values, rank, axis, words):
-    group, count, mine = axes[axis] if rank is not None else (None, 1, 0)
-    values = values.clone(memory_format=torch.contiguous_format)
-    for what, *number in [word.split() for word in words.split(", ")] if rank is not None else ():
+    if rank is None:
+        return values
 {words}    return values
 
 class Move(torch.autograd.Function):
@@ -52,6 +51,18 @@ move = Move.apply
 """
 CARRIED = MOVE[: MOVE.index("\nclass Move")]
 
+ONLY_SUMS = """\
+    values = values.clone(memory_format=torch.contiguous_format)
+    if words == "sum":
+        dist.all_reduce(values, group=axes[axis][0])
+"""
+"""In `carried`, where moves do nothing else."""
+
+EACH_WORD = """\
+    group, count, mine = axes[axis]
+    values = values.clone(memory_format=torch.contiguous_format)
+    for what, *number in [word.split() for word in words.split(", ")]:
+"""
 WORDS = {
     "sum": """\
         if what == "sum":
@@ -116,16 +127,16 @@ def words(seed, count, sizes):
 class Loss(torch.autograd.Function):
     # cross entropy: two numbers per token are added up over the devices that share out the vocabulary
     @staticmethod
-    def forward(context, logits, wanted, first, over):
+    def forward(context, logits, wanted, first, rank, over):
         here = torch.arange(first, first + logits.shape[-1]) == wanted[..., None]
         both = torch.stack([logits.exp().sum(-1), (logits * here).sum(-1)])
-        for axis in over:
+        for axis in over if rank is not None else ():
             dist.all_reduce(both, group=axes[axis][0])
         context.save_for_backward(logits.exp() / both[0][..., None] - 1.0 * here)
         return both[0].log() - both[1]
     @staticmethod
     def backward(context, arrived):
-        return context.saved_tensors[0] * arrived[..., None], None, None, None
+        return context.saved_tensors[0] * arrived[..., None], None, None, None, None
 """,
 }
 """Functions that a script has where its layers call them."""
@@ -171,8 +182,9 @@ GROUPS    one = {name: middle + width * drawn(n, sizes) for n, (name, (sizes, _,
     for name, (here, there) in pairs.items():
         if not bool(((here - there).abs() <= 1e-9).all()):
             wrong += 1
-            at = [int(i) for i in torch.unravel_index((here - there).abs().argmax(), here.shape)]
-            print(f"step 1, device {rank}: {name}{at} is {here[tuple(at)]:.6g}, on one device {there[tuple(at)]:.6g}", flush=True)
+            at = torch.unravel_index((here - there).abs().argmax(), here.shape)
+            told = f"{[int(i) for i in at]} is {here[at]:.6g}, on one device {there[at]:.6g}"
+            print(f"step 1, device {rank}: {name} {told}", flush=True)
     dist.all_reduce(wrong)
     if rank == 0:
         print(f"{DEVICES} devices: {'DIFFERENT from' if wrong else 'the same as'} one device", flush=True)
