@@ -78,7 +78,9 @@ class Matrices:
             block = self._setting.blocks[layer]
             dims = weights_dims(block, op)
             lengths = tuple(self._setting.dims[dim] for dim in dims)
-            matrix = Matrix(start, dims, lengths, _sides(dims, op), cut_of(self._setting, layer, index), layers.index(layer))
+            matrix = Matrix(
+                start, dims, lengths, _sides(dims, op), cut_of(self._setting, layer, index), layers.index(layer)
+            )
             self.matrices[key] = matrix
             start += matrix.count
 

@@ -14,6 +14,7 @@ from placelogic.replay.comms import Comm, Comms
 from placelogic.simulate.layers.ragged import Ragged
 from placelogic.simulate.mesh import Grid
 
+
 def forward(held: Held, move: Move, axis: str, grid: Grid, comms: Comms, factor: float, ragged: Ragged) -> Held:
     """Raises GroupStop, on all ranks alike, where the arrays are no such pieces."""
     lays = list(held.lays)

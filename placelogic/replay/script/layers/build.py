@@ -15,7 +15,7 @@ from placelogic.replay.script.build import WIDTH, head
 from placelogic.replay.script.layers import text
 from placelogic.replay.script.layers.matrices import Matrices, Matrix
 from placelogic.replay.script.layers.pieces import Pieces, drawn
-from placelogic.replay.script.layers.step import EVERY, UPDATE, Lines
+from placelogic.replay.script.layers.step import Lines, function
 from placelogic.replay.script.layers.trace import GLOBAL, Body, Trace, Value, named
 from placelogic.replay.script.lines import NotShown, fraction
 from placelogic.replay.script.work import factor
@@ -49,7 +49,9 @@ class Layered:
         if any(any(coordinate for _, coordinate in foreign) for foreign in self.work.foreign):
             raise NotShown("devices are fed samples that no single device has")
         stages = program.stages is not None and self.grid.size[program.stages.axis] > 1
-        self.setting = Setting(program, self.grid, self.work, self.grid.size[program.stages.axis] if stages else MANY, EACH)  # type: ignore[union-attr]
+        self.setting = Setting(
+            program, self.grid, self.work, self.grid.size[program.stages.axis] if stages else MANY, EACH
+        )  # type: ignore[union-attr]
         self.pieces = Pieces(self.grid, self.setting.dims)
         self.shares = [self.setting.share(x) for x in range(self.grid.count)]
         self.trace = Trace(
@@ -146,9 +148,7 @@ class Layered:
                 taken = set(known.values()) | GLOBAL
                 known[lines] = next(n for n in (name, *(f"{name}_{i}" for i in range(2, 99))) if n not in taken)
             calls.append((known[lines], number, numbered, body.seeded))
-        functions = [
-            [f"def {name}{lines[0]}", *(f"    {line}" for line in lines[1:])] for lines, name in known.items()
-        ]
+        functions = [[f"def {name}{lines[0]}", *(f"    {line}" for line in lines[1:])] for lines, name in known.items()]
         return functions, list(_calls(calls, self.work.microbatches > 1))
 
     def _fed(self) -> str:
@@ -196,9 +196,8 @@ class Layered:
         many = told[0] if len(set(told)) == 1 else f"[{', '.join(told)}][rank]"
         return f" * ({single} if rank is None else {many})"
 
-    # --- step --------------------------------------------------------------------------------------
-
     def _step(self, calls: Sequence[str]) -> Iterator[str]:
+        """All groups of weights, those whose steps read alike together."""
         alike: dict[tuple[str, ...], list[str]] = {}
         for weights in self.program.weights:
             mine = [matrix.key for matrix in self.matrices if matrix.group == weights.name]
@@ -206,45 +205,11 @@ class Layered:
             if step is not None and mine:
                 lines = Lines(step, self.work.microbatches, self.pieces, self.number, self.program.mesh.label).text()
                 alike.setdefault(lines, []).extend(mine)
-        trained = [name for names in alike.values() for name in names]
-        every = len(trained) == len(self.matrices)
-        names, asked = ("held", "list(held.values())") if every else ("trained", "[held[name] for name in trained]")
-        plain, many = all(_plain(lines) for lines in alike), self.work.microbatches > 1
-        yield "def step(held, rank):"
-        yield "    # what the layers leave, and the weights after an update by the gradients for its own samples"
-        yield "    held = {name: values.clone().requires_grad_() for name, values in held.items()}"
-        if not every:
-            yield f"    trained = [{', '.join(trained)}]"
-        if many or not plain:
-            yield "    left, every = [], []"
-            yield f"    for turn in range({self.work.microbatches}):"
         calls = [f"x = {self._fed()}", *calls]
-        if " x, held" not in calls[1] and "(x, held" in calls[1] and calls[1].startswith("x = "):
+        if calls[1].startswith("x = "):  # no loop over layers
             calls[:2] = [calls[1].replace("(x, held", f"({calls[0][4:]}, held")]
-        inner = [*calls, f"arrived = {self._arrived()}"]
-        inner += [f"found = dict(zip({names}, torch.autograd.grad(x, {asked}, arrived, materialize_grads=True)))"]
-        if not many and plain:
-            yield from (f"    {line}" for line in (*inner[:-1], inner[-1].replace("found = ", "total = ", 1)))
-        else:
-            yield from (f"        {line}" for line in inner)
-            yield "        left, every = [*left, x.detach()], [*every, found]"
-            yield "    total = {name: sum(found[name] for found in every) for name in " + names + "}"
-        left = "torch.stack(left)" if many else "left[0]" if not plain else "x.detach()"
-        updated = "{name: values.detach() - 0.1 * total" + ("[name]" if every else ".get(name, 0)")
-        end = f"return {left}, {updated} for name, values in held.items()}}"
-        if not plain:
-            yield "    if rank is None:"
-            yield f"        {end}"
-            yield "    held = {name: values.detach() for name, values in held.items()}"
-        for lines, mine in alike.items():
-            told = "total" if len(alike) == 1 else f"[{', '.join(mine)}]"
-            if not plain:
-                yield f"    for name in {told}:"
-                yield from (f"        {line}" for line in lines)
-            elif len(lines) > 2:
-                yield f"    for name in {told} if rank is not None else ():"
-                yield from ("        " + re.sub(r"\btotal\b", "total[name]", line) for line in lines[1:-1])
-        yield f"    {end}" if plain else f"    return {left}, held"
+        every = sum(map(len, alike.values())) == len(self.matrices)
+        yield from function(alike, every, [*calls, f"arrived = {self._arrived()}"], self.work.microbatches)
 
     def _worker(self) -> list[str]:
         lays = self.left.lays
@@ -272,12 +237,6 @@ def _share(lines: Sequence[str]) -> str:
 
 def _lines(body: str) -> list[str]:
     return body.strip("\n").split("\n")
-
-
-def _plain(lines: Sequence[str]) -> bool:
-    """Whether a step adds up, does this and that with the sum, and updates."""
-    inner = lines[1:-1]
-    return lines[0] == EVERY and lines[-1] == UPDATE and all(re.match(r"total = |# ", line) for line in inner)
 
 
 def _returned(body: Body) -> list[str]:

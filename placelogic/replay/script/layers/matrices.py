@@ -15,6 +15,10 @@ from placelogic.simulate.layers.setting import Setting
 from placelogic.simulate.mesh import Grid
 
 
+SMALLER = 0.6
+"""Than in replay: products of what a layer reads with itself stay near one as well."""
+
+
 @dataclass(frozen=True, slots=True)
 class Matrix:
     """`name` and `number` are its key in the script, the number where a layer is repeated. `places`: per device
@@ -85,7 +89,9 @@ class Matrices:
             sizes = self.setting.dims
             places = tuple(tuple(at.get(dim) or tuple(range(sizes[dim])) for dim in dims) for at in mine)
             name, number = self._names[group, key]
-            found = self.every[group, key] = Matrix(group, name, number, dims, places, *start(op, sizes))
+            middle, width = start(op, sizes)
+            width *= SMALLER if middle == 0 else 1
+            found = self.every[group, key] = Matrix(group, name, number, dims, places, middle, width)
         return found.held, found.dims, found.places
 
 
@@ -109,7 +115,9 @@ def _check(weights: Weights, grid: Grid, cut: Mapping[str, str]) -> None:
         ]
         for layout in (layouts if not weights.frozen else layouts[:1])
     ]
-    own = {axis for dim, letter, axes in lie[0] for axis in axes if letter == "S" and dim not in ("layer", "param", "flat")}
+    own = {
+        axis for dim, letter, axes in lie[0] for axis in axes if letter == "S" and dim not in ("layer", "param", "flat")
+    }
     every = {axis for one in lie for _, _, axes in one for axis in axes}
     if own != used or every != used or any(one != lie[0] for one in lie):
         raise NotShown(f"`{weights.name}` lies in shards between steps that are not what is computed with")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from placelogic.program.expr import Expr, show
 from placelogic.program.program import (
@@ -134,3 +135,51 @@ class Lines:
 
 def _scattered(ops: tuple[Op, ...]) -> bool:
     return any(isinstance(op, Reduce) and op.scattered for op in ops)
+
+
+def _plain(lines: Sequence[str]) -> bool:
+    """Whether a step adds up, does this and that with the sum, and updates."""
+    inner = lines[1:-1]
+    return lines[0] == EVERY and lines[-1] == UPDATE and all(re.match(r"total = |# ", line) for line in inner)
+
+
+def function(
+    alike: Mapping[tuple[str, ...], Sequence[str]], every: bool, calls: Sequence[str], count: int
+) -> Iterator[str]:
+    """`alike`: lines of a step and the weights whose step they are; `every`: all weights are trained; `calls`: of the
+    layers; `count`: of micro-batches. The single device goes the same way, without what a step adds to a sum."""
+    trained = [name for names in alike.values() for name in names]
+    names, asked = ("held", "list(held.values())") if every else ("trained", "[held[name] for name in trained]")
+    plain, many = all(_plain(lines) for lines in alike), count > 1
+    yield "def step(held, rank):"
+    yield "    # what the layers leave, and the weights after an update by the gradients for its own samples"
+    yield "    held = {name: values.clone().requires_grad_() for name, values in held.items()}"
+    if not every:
+        yield f"    trained = [{', '.join(trained)}]"
+    found = f"dict(zip({names}, torch.autograd.grad(x, {asked}, arrived, materialize_grads=True)))"
+    if not many and plain:
+        yield from (f"    {line}" for line in calls)
+        yield f"    total = {found}"
+    else:
+        yield "    left, every = [], []"
+        yield f"    for turn in range({count}):"
+        yield from (f"        {line}" for line in calls)
+        yield "        left.append(x.detach())"
+        yield f"        every.append({found})"
+        yield "    total = {name: sum(found[name] for found in every) for name in " + names + "}"
+    left = "torch.stack(left)" if many else "x.detach()"
+    updated = "{name: values.detach() - 0.1 * total" + ("[name]" if every else ".get(name, 0)")
+    end = f"return {left}, {updated} for name, values in held.items()}}"
+    if not plain:
+        yield "    if rank is None:"
+        yield f"        {end}"
+        yield "    held = {name: values.detach() for name, values in held.items()}"
+    for lines, mine in alike.items():
+        told = names if len(alike) == 1 else f"[{', '.join(mine)}]"
+        if not plain:
+            yield f"    for name in {told}:"
+            yield from (f"        {line}" for line in lines)
+        elif len(lines) > 2:
+            yield f"    for name in {told} if rank is not None else ():"
+            yield from ("        " + re.sub(r"\btotal\b", "total[name]", line) for line in lines[1:-1])
+    yield f"    {end}" if plain else f"    return {left}, held"

@@ -129,10 +129,14 @@ class Loss(torch.autograd.Function):
     @staticmethod
     def forward(context, logits, wanted, first, rank, over):
         here = torch.arange(first, first + logits.shape[-1]) == wanted[..., None]
-        both = torch.stack([logits.exp().sum(-1), (logits * here).sum(-1)])
+        highest = logits.amax(-1, keepdim=True)
+        for axis in over if rank is not None else ():
+            dist.all_reduce(highest, op=dist.ReduceOp.MAX, group=axes[axis][0])
+        raised = (logits - highest).exp()
+        both = torch.stack([raised.sum(-1), ((logits - highest) * here).sum(-1)])
         for axis in over if rank is not None else ():
             dist.all_reduce(both, group=axes[axis][0])
-        context.save_for_backward(logits.exp() / both[0][..., None] - 1.0 * here)
+        context.save_for_backward(raised / both[0][..., None] - 1.0 * here)
         return both[0].log() - both[1]
     @staticmethod
     def backward(context, arrived):
@@ -153,10 +157,14 @@ def attention(used: Collection[str]) -> str:
         lines.append("    at, places = (torch.tensor(p or range(x.shape[-3])) for p, x in ((at, q), (places, k)))")
         lines.append("    apart = at[:, None] - places")
     if "far" in used:
-        lines.append("    scores = scores + torch.sin(1.0 * (apart if far is None else torch.tensor(far)))  # positions")
+        lines.append(
+            "    scores = scores + torch.sin(1.0 * (apart if far is None else torch.tensor(far)))  # positions"
+        )
     if "causal" in used:
         lines.append("    scores = scores.masked_fill(apart < 0, -torch.inf)")
-    lines.append("    scores = torch.cat([scores, torch.zeros_like(scores[..., :1])], -1)  # a sink: a shift of scores shows")
+    lines.append(
+        "    scores = torch.cat([scores, torch.zeros_like(scores[..., :1])], -1)  # a sink: a shift of scores shows"
+    )
     chances = "scores.softmax(-1)[..., :-1]"
     if "mask" in used:
         chances += " * (1.0 if mask is None else 1 + 0.4 * torch.tanh(mask))"
@@ -180,7 +188,7 @@ GROUPS    one = {name: middle + width * drawn(n, sizes) for n, (name, (sizes, _,
     pairs |= {name: (held[name], share(one[name], rank, WEIGHTS[name][1])) for name in held}
     wrong = torch.zeros(())
     for name, (here, there) in pairs.items():
-        if not bool(((here - there).abs() <= 1e-9).all()):
+        if not bool(((here - there).abs() <= 1e-9 * (1 + there.abs().max())).all()):
             wrong += 1
             at = torch.unravel_index((here - there).abs().argmax(), here.shape)
             told = f"{[int(i) for i in at]} is {here[at]:.6g}, on one device {there[at]:.6g}"

@@ -119,7 +119,12 @@ class Trace(Chain[Value]):
         told = ", ".join(f'"{", ".join(words) or "none"}"' for words in (forward, backward))
         lines, said = self.bodies[-1].lines, self._said(there, back)
         source = arrays.name
-        if lines and lines[-1].startswith(f"{name} = ") and source == name and lines[-1].split(" = ", 1)[1].isidentifier():
+        if (
+            lines
+            and lines[-1].startswith(f"{name} = ")
+            and source == name
+            and lines[-1].split(" = ", 1)[1].isidentifier()
+        ):
             source = lines.pop().split(" = ", 1)[1]  # nothing has happened to it yet
         lines.append(f'{name} = move({source}, rank, "{axis}", {told}){said}')
         return Value(name, lays)
