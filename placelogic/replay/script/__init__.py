@@ -62,7 +62,7 @@ def _script(program: Program, finding: Finding, source: str) -> str:
     if inside_layers(program) or _about_layers(finding):
         if program.layers is None or not program.layers.blocks:
             raise NotShown(INSIDE)
-        return _fitting(layered(program, finding, source, case, _counts(case), per_item(case)))
+        return layered(program, finding, source, case, _counts(case), per_item(case))
     reason: NotShown | None = None
     for names in _choices(program, case):
         some = _only(program, names)

@@ -8,14 +8,18 @@ from __future__ import annotations
 from placelogic.program.program import Program
 from placelogic.replay.cases import BROKEN, Case
 from placelogic.replay.script.layers.build import Layered
+from placelogic.replay.script.layers.smaller import goes_wrong, smallest
 from placelogic.replay.script.lines import NotShown
 from placelogic.report.diagnostic import Finding
 from placelogic.simulate import SimulationTooLarge, simulate_layers
 from placelogic.simulate.work import Counts
 
+MOST_LINES = 120
+"""Whole layers take more than the step of a few weights."""
+
 
 def layered(program: Program, finding: Finding, source: str, case: Case, counts: Counts, per_item: int) -> str:
-    """The program's text. Raises NotShown."""
+    """The program's text, where the exact simulator says that what it shows is wrong. Raises NotShown."""
     meeting = case.meeting
     if finding.code == "FW07":
         raise NotShown(f"its step cannot be carried out: {BROKEN}")
@@ -23,13 +27,17 @@ def layered(program: Program, finding: Finding, source: str, case: Case, counts:
         raise NotShown("it is about tokens that are not dealt out evenly, and what happens inside layers")
     try:
         outcome = simulate_layers(program, meeting.sizes, meeting.quantities, per_item)
+        if outcome.stops:
+            raise NotShown(f"its step cannot be carried out: {outcome.stops[0].reason}")
+        if not goes_wrong(outcome):
+            raise NotShown("it is not the operations of the layers that are wrong")
+        program = smallest(program, case, per_item)
     except SimulationTooLarge as reason:
         raise NotShown(str(reason)) from None
-    if outcome.stops:
-        raise NotShown(f"its step cannot be carried out: {outcome.stops[0].reason}")
-    if not any(difference.what in ("forward", "gradient") for difference in outcome.differences):
-        raise NotShown("it is not the operations of the layers that are wrong")
-    return Layered(program, finding, source, case, counts, per_item).text()
+    text = Layered(program, finding, source, case, counts, per_item).text()
+    if len(text.splitlines()) > MOST_LINES:
+        raise NotShown(f"it would have {len(text.splitlines())} lines")
+    return text
 
 
-__all__ = ["layered"]
+__all__ = ["Layered", "layered"]

@@ -46,7 +46,6 @@ class Move(torch.autograd.Function):
     @staticmethod
     def backward(context, arrived):
         return carried(arrived, *context.back), None, None, None, None
-
 move = Move.apply
 """
 CARRIED = MOVE[: MOVE.index("\nclass Move")]
