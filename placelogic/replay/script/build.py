@@ -16,6 +16,7 @@ from placelogic.replay.script.lines import Names, NotShown
 from placelogic.replay.script.section import Content, Event, Section
 from placelogic.replay.script.work import Items, Row, told
 from placelogic.report.diagnostic import Finding
+from placelogic.simulate.arriving import kept_along, lines_of
 from placelogic.simulate.group import Group
 from placelogic.simulate.mesh import Grid
 from placelogic.simulate.work import Counts, Work
@@ -42,8 +43,9 @@ class Build:
         for number, weights in enumerate(program.weights):
             step = program.step(weights.name)
             assert step is not None
-            layout = Layout(Group(number, weights, self.grid, self.work.split), step.ops)
-            self.sections.append(Section(layout, step.ops, self.items, self.names, self._inside))
+            lines = lines_of(program, weights.name)
+            layout = Layout(Group(number, weights, self.grid, self.work.split, kept_along(lines)), step.ops)
+            self.sections.append(Section(layout, step.ops, self.items, self.names, self._inside, lines))
         self.elements = max(section.layout.count for section in self.sections)
         self.overflow = finding.code == "SC08"
         self.skips = any(section.skips for section in self.sections)

@@ -14,7 +14,7 @@ from placelogic.report.diagnostic import Finding
 from placelogic.simulate import SimulationTooLarge, simulate_layers
 from placelogic.simulate.work import Counts
 
-MOST_LINES = 120
+MOST_LINES = 130
 """Whole layers take more than the step of a few weights."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from math import prod
 
 from placelogic.program import block as bl
@@ -70,11 +71,14 @@ class Layered:
         labels = [share[dim][which] if dim in share else tuple(range(self.setting.dims[dim])) for dim in self.dims]
         return Lay(self.dims, tuple(labels))
 
-    def number(self, expr: Expr) -> float:
+    def exactly(self, expr: Expr) -> Fraction:
         try:
-            return float(self.work.value(expr))
+            return self.work.value(expr)
         except ZeroDivisionError:
             raise NotShown("a factor divides by zero") from None
+
+    def number(self, expr: Expr) -> float:
+        return float(self.exactly(expr))
 
     def text(self) -> str:
         functions, calls = self._functions()
@@ -203,7 +207,7 @@ class Layered:
             mine = [matrix.key for matrix in self.matrices if matrix.group == weights.name]
             step = self.program.step(weights.name)
             if step is not None and mine:
-                lines = Lines(step, self.work.microbatches, self.pieces, self.number, self.program.mesh.label).text()
+                lines = Lines(step, self.work.microbatches, self.pieces, self.exactly, self.program.mesh.label).text()
                 alike.setdefault(lines, []).extend(mine)
         calls = [f"x = {self._fed()}", *calls]
         if calls[1].startswith("x = "):  # no loop over layers

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
 
 from placelogic.program.expr import Expr, show
 from placelogic.program.program import (
@@ -23,7 +24,7 @@ from placelogic.program.program import (
     Update,
 )
 from placelogic.replay.script.layers.pieces import Pieces
-from placelogic.replay.script.lines import NotShown, line_of
+from placelogic.replay.script.lines import NotShown, line_of, times
 from placelogic.replay.script.section import turns
 
 EVERY = "total = sum(found[name] for found in every)"
@@ -34,7 +35,7 @@ class Lines:
     """Of one weight group, for each of its matrices, which is called `name`."""
 
     def __init__(
-        self, step: Step, count: int, pieces: Pieces, number: Callable[[Expr], float], label: Callable[..., str]
+        self, step: Step, count: int, pieces: Pieces, number: Callable[[Expr], Fraction], label: Callable[..., str]
     ) -> None:
         self.step, self.count, self.pieces, self.number, self.label = step, count, pieces, number, label
         self._filled: set[str | None] = set()
@@ -120,7 +121,7 @@ class Lines:
             case GatherGradients(axes) if not self._several(axes):
                 pass
             case Scale(_, factor, origin) | ScaleLoss(_, factor, origin):
-                yield f"{on} = {self.number(factor):.17g} * {on}  # scale by {show(factor)}{line_of(origin)}"
+                yield f"{on} = {times(self.number(factor))}{on}  # scale by {show(factor)}{line_of(origin)}"
             case Update(buffer):
                 if buffer not in self._filled:
                     raise NotShown("an update reads a buffer that has nothing in it")
