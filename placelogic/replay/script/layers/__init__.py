@@ -31,7 +31,7 @@ def layered(program: Program, finding: Finding, source: str, case: Case, counts:
             raise NotShown(f"its step cannot be carried out: {outcome.stops[0].reason}")
         if not goes_wrong(outcome):
             raise NotShown("it is not the operations of the layers that are wrong")
-        program = smallest(program, case, per_item)
+        program = smallest(program, case, per_item, outcome)
     except SimulationTooLarge as reason:
         raise NotShown(str(reason)) from None
     text = Layered(program, finding, source, case, counts, per_item).text()
