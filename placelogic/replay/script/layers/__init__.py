@@ -30,7 +30,8 @@ def layered(program: Program, finding: Finding, source: str, case: Case, counts:
         if outcome.stops:
             raise NotShown(f"its step cannot be carried out: {outcome.stops[0].reason}")
         if not goes_wrong(outcome):
-            raise NotShown("it is not the operations of the layers that are wrong")
+            decided = "whether to skip or clip, from gradients that come through layers"
+            raise NotShown(decided if outcome.differences else "it is not what the operations of its layers do")
         program = smallest(program, case, per_item, outcome)
     except SimulationTooLarge as reason:
         raise NotShown(str(reason)) from None
