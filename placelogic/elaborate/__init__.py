@@ -49,6 +49,7 @@ Codes of the problems found here (PL0 files, PL2 names, PL3 meaning, PL4 arithme
     PL379  weights of another size than their operations
     PL391  `used on` against the blocks       PL392  a block that lies on any stage
     PL393  weights of layers that stages share out
+    PL395  a boundary over an axis of stages  PL396  an operation that mixes samples
 
     PL400  a size that is no positive whole number              PL401  division by zero
     PL402  a remainder of a fraction          PL403  sizes defined by each other

@@ -161,9 +161,11 @@ def check_dealt(
     first = {name: (block, op) for block in reversed(layers.blocks) for op in reversed(block.operations)
              if (name := weights_of(op)) is not None}  # fmt: skip
     for group in groups.members:
-        if group.uses is not None or group.frozen or group.name not in first:
+        if group.uses is not None or group.name not in first:
             continue
         cut = layouts[group.name]["params"].cut(stages.axis)
+        if group.frozen and (cut is None or cut.letter != "S"):  # nothing to be computed for copies
+            continue
         if cut is not None and cut.letter == "S" and cut.dim == "layer":
             continue
         block, op = first[group.name]
