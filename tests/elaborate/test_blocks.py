@@ -141,7 +141,8 @@ PROBLEMS = [
     ("PL395", STAGED.replace("gelu i", "broadcast i over tp"), "each layer of block `b` has its `i` on one of them only"),
     ("PL395", STAGED + block("z = gelu i", head="", name="c") + "forward z over tp by none",
      "the devices along tp are stages (line 14): block `c` has its `z` on one of them only"),
-    ("PL395", STAGED.replace("gelu i", "norm i with v over hidden") + "place v over tp { activations sharded on sequence }",
+    ("PL395", STAGED.replace("gelu i", "norm i with v over hidden").replace("v { size 8,", "v {") + "place v over tp { params sharded on layer, activations "
+     "sharded on sequence }",
      "the devices along tp are stages (line 14): each layer with weights of `v` has its activations on one of them only"),
     ("PL395", block("y = dropout i").replace("a { size 8 }", "a { size 8, used on last of tp }") + "random y of b over tp same",
      "the devices along tp are stages (line 4): block `b` has its `y` on one of them only"),
