@@ -247,6 +247,9 @@ REASONS: list[tuple[str, str, str, str]] = [
     ("layers/planning.py", "AxisPlan._common", "(None, None)", "where there are shares it is not asked what is cut"),
     ("layers/planning.py", "AxisPlan._combine", "=> made is not None and (made not in tokens)", "pieces of experts whose scores are whole were met before"),
     ("layers/planning.py", "AxisPlan._trades", "=> e.by == 'all_to_all'", "two axes that split the sequence, one of which trades, do not fit (PL386)"),
+    ("layers/places.py", "stated_dim", "=> cut is None or cut.letter != 'S' or axis in program.work.split_axes", "no tensor has a dimension without a name, so nothing is stated of any"),
+    ("layers/planning.py", "AxisPlan._combine", "self._take(index, 0, made) => nothing", "pieces of experts are read as they lie, so nothing crosses for this reader, and no gather made them"),
+    ("layers/planning.py", "AxisPlan._combine", "self._take(index, 0, made) => self._take(index, 1, made)", "shares and pieces are read as they lie, so nothing crosses for this reader, and no gather made them; scores are whole there, so reading them once more as they lie is nothing either"),
     # --- facts.py
     ("elaborate/facts.py", "_fact", "'absent', 'none', True", "where parameters are missing (FW01) nothing is routed"),
 ]  # fmt: skip
