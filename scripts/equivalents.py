@@ -120,6 +120,12 @@ REASONS: list[tuple[str, str, str, str]] = [
     ("prove/divide.py", "division_obligations", "_never_whole(each) => if False", "a shortcut: the solver finds that no size fits"),
     ("prove/divide.py", "division_obligations", "not somewhere and (not _whole(each)) =>", "a shortcut: the solver finds sizes that fit"),
     ("prove/divide.py", "division_obligations", "if not somewhere and (not _whole(each)) => if True", "a shortcut: the solver finds sizes that fit"),
+    ("prove/divide.py", "_never_whole", "=> if True", "a shortcut: the solver finds that no size fits"),
+    ("prove/divide.py", "_never_whole", "not value.num => value.num", "a shortcut: the solver finds that no size fits"),
+    ("prove/divide.py", "_at_some_sizes", "if not holds(assumption.condition, values) => if True", "a shortcut: the solver finds sizes that fit"),
+    ("prove/divide.py", "_at_some_sizes", "env = ", "a shortcut: other sizes are tried before the solver is asked"),
+    ("prove/divide.py", "_at_some_sizes", "1 if name in sizes.axis_names else large =>", "a shortcut: other sizes are tried before the solver is asked"),
+    ("prove/divide.py", "_free", "", "only which assumptions are listed"),
     ("prove/divide.py", "_divides", "", "only which assumptions are listed"),
     ("prove/divide.py", "division_assumptions", "", "only which assumptions are listed"),
     # --- state.py
