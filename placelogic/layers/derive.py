@@ -175,7 +175,7 @@ def _check_split(
     """Along an axis that splits the work a gradient is each device's own share: that is how steps and denominators
     take it. Raises PL380 where that is not so, because pieces were put together before the weights met them."""
     cut = weights.params.cut(axis)
-    elsewhere = axis in weights.routed or (cut is not None and cut.letter == "S")  # what is not there is FW01
+    elsewhere = cut is not None and cut.letter == "S"  # routed, or FW01
     if weights.frozen or elsewhere or any(need.axis == axis for need in found.walk.needs):
         return
     for gradient in mine:
