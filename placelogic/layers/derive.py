@@ -50,7 +50,6 @@ def complete(program: Program) -> Program:
         return replace(program, layering=arriving(program, layers))
     _check_order(program)
     found = nominal(program, layers)
-    check_heads(program, layers.blocks, found.plan)
     plan, crossings = overridden(layers, found.plan)
     every = cases(layers, plan, found.walk, found.layers)
     deviating, plain = flows(program, every, found.walk)
@@ -74,6 +73,7 @@ def nominal(program: Program, layers: Layers) -> Nominal:
     for axis in program.mesh.axes:
         plans.append(plan_axis(program, layers.blocks, axis, stream(program, layers.blocks, axis)))
     plan = _joined(layers.blocks, plans)
+    check_heads(program, layers.blocks, plan)
     first = layers.blocks[0]
     split = frozenset(program.work.split_axes)
     walk = Walk(plan, layers.blocks, program.mesh.axes, split)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from placelogic.checking import check_text
 from placelogic.report.diagnostic import Finding
 from tests.layers.agree import Judged, judge
@@ -387,3 +389,38 @@ def test_one_micro_batch_costs_nothing_more() -> None:
         text = f"mesh dp\nlet h, M{count}\nmicrobatches M\nweights attn {{ size 4*h*h }}\nuse zero2(dp)\n"
         codes = [finding.code for finding in check_text(text, "told.place").specs[0].findings]
         assert ("NT04" in codes) == told_
+
+
+OVER_TWO_AXES = """\
+mesh tp, tq
+weights norm { kind vector }
+weights up { kind matrix }
+weights down { kind matrix }
+use sequence_parallel(tp)
+dims batch, sequence, hidden, ffn
+block layer {
+  input x(batch, sequence, hidden)
+  n = norm x with norm over hidden
+  u = linear n with up from hidden to ffn
+  a = gelu u
+  d = linear a with down from ffn to hidden
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "axis", "told"),
+    [
+        ("backward a over tp, tq by sum", "tq", "through `a` is counted tq times: what arrives is whole on every device along tq,"),
+        ("backward a over tq, tp by mean", "tp", "pieces of different places are added up along tp, place by place: what arrives is a piece"),
+        ("backward n over tq, tp by mean", "tp", "is multiplied by 1/tp: what arrives are shares, to be added up over tp"),
+        ("backward n over tp by slice", "tp", "each device keeps only its own piece of its own share along tp"),
+    ],
+)  # fmt: skip
+def test_a_line_over_two_axes_is_told_by_the_one_that_acts(line: str, axis: str, told: str) -> None:
+    """The other one has one device in the counterexample, where it does nothing."""
+    first = found(OVER_TWO_AXES + line + "\n")[0]
+    assert (first.code, first.axes) == ("FW06", (axis,))
+    assert told in first.message, first.message
+    assert first.counterexample is not None
+    assert {name: size for name, size in first.counterexample.mesh.items() if size > 1} == {axis: 2}
