@@ -208,8 +208,7 @@ def _share(gradient: Gradient, axis: str) -> bool:
 
 def _meets(plan: Plan, gradient: Gradient, axis: str) -> bool:
     """Whether tokens of other devices meet the experts that this one has."""
-    where = plan.work.get((gradient.block, gradient.index), {}).get(axis)
-    return where is not None and where.weights is not None
+    return axis in plan.work.get((gradient.block, gradient.index), {})
 
 
 def _dim(layers: Layers, gradient: Gradient, axis: str, found: Nominal) -> str | None:
