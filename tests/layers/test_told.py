@@ -168,8 +168,9 @@ mesh ep
 dims batch, sequence, hidden, ffn, expert
 weights norm { kind vector }
 weights router { kind router }
-weights expert { kind expert, routed over ep }
-use expert_parallel(ep)
+weights expert { kind expert }
+place norm over ep { activations sharded on batch }
+place expert over ep { params sharded on expert, optimizer sharded on expert, gradients sharded on expert }
 block layer {
   input x(batch, sequence, hidden)
   n = norm x with norm over hidden
@@ -197,6 +198,49 @@ def test_a_line_where_two_things_happen_is_refused() -> None:
     assert proved(named.replace("LINE", "backward h over ep by sum"))
     assert "FW06" in {one.code for one in found(named.replace("LINE", "backward h over ep by none"))}
     assert proved(named.replace("LINE", "backward g over ep by slice"))
+
+
+def test_weights_that_get_all_of_what_an_axis_splits_are_refused() -> None:
+    """The router of gathered tokens has their whole gradient on every device, where a step expects own shares."""
+    text = GATHERED_TOKENS.replace("  NAMED\n", "").replace(" h ", " g ").replace("LINE\n", "")
+    told = found(text.replace("place norm over ep { activations sharded on batch }", "batch over ep"))
+    assert [one.code for one in told] == ["PL380"]
+    assert (
+        "axis `ep` splits the batch, and `r` is made with `router` from what was put together over it"
+        in told[0].message
+    )
+
+
+def test_a_written_sum_that_a_reader_cuts_is_no_place_for_a_line() -> None:
+    """It could mean the one as well as the other."""
+    text = """\
+mesh tp
+dims batch, sequence, hidden, ffn
+weights up { kind matrix }
+weights down { kind matrix }
+weights norm { kind vector }
+use tensor_parallel(tp)
+place norm over tp { activations sharded on sequence }
+block layer {
+  input x(batch, sequence, hidden)
+  u = linear x with up from hidden to ffn
+  a = gelu u
+  d = linear a with down from ffn to hidden
+  r = reduce d over tp by sum
+  n = norm r with norm over hidden
+}
+forward r over tp by none
+"""
+    (told,) = found(text)
+    assert (told.code, told.message) == (
+        "PL384", "`r` changes how it lies over tp in several places, and this does not say where"
+    )  # fmt: skip
+
+
+def test_what_happens_forward_is_told_of_a_line_about_the_way_back() -> None:
+    text = READ_BY_COLUMNS.partition("  r = ")[0] + "  g = gelu d\n}\nbackward d over tp by sum\n"
+    (told,) = found(text)
+    assert (told.code, told.label) == ("FW06", "forward, shares are added up")
 
 
 def test_a_line_with_a_problem_is_told_once() -> None:
