@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -87,6 +88,13 @@ def test_no_right_layers_show_anything(path: Path) -> None:
     assert len(scripts) >= {"reports": 15, "rules": 36, "blocks": 6}[path.stem]
     for one in scripts:
         assert SAME in (told := printed(one.text or "")), (one.name, told)
+
+
+def test_the_page_shows_what_is_written(every: list[Shown]) -> None:
+    page = (ROOT / "docs" / "replay.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"```py\n(.*?)```", page, re.DOTALL)
+    one = next(one for one in every if one.name == "reports: b150_bias_before_the_sum")
+    assert one.text is not None and shown in one.text
 
 
 # --- as a person has it ---------------------------------------------------------------------------
