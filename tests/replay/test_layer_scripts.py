@@ -97,6 +97,30 @@ def test_the_page_shows_what_is_written(every: list[Shown]) -> None:
     assert one.text is not None and shown in one.text
 
 
+TWO_KINDS = """mesh cp
+weights qkv { kind matrix }
+use context_parallel(cp)
+dims batch, sequence, hidden, heads, head
+block layer {
+  input x(batch, sequence, hidden)
+  q = linear x with qkv from hidden to heads, head
+  k = linear x with qkv from hidden to heads, head
+  c = attention q, k, k causal
+  d = attention q, k, k
+  y = add c, d
+}
+"""
+
+
+def test_two_kinds_of_attention(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    (tmp_path / "two.place").write_text(TWO_KINDS)
+    (one,) = (one for one in of_right_steps(tmp_path / "two.place") if one.name.endswith(" inside"))
+    assert one.text is not None
+    assert one.text.count(", causal=False)") == 1
+    assert SAME in (told := printed(one.text)), told
+
+
 # --- as a person has it ---------------------------------------------------------------------------
 
 BIAS = """mesh tp
