@@ -60,3 +60,51 @@ def test_the_only_factor_is_pointed_at(lines: str, line: int, here: Path, capsys
     out = told(SCALED + lines + "\n", here, capsys)
     assert out.startswith("error[GI03]: the gradient of `attn`, `norm` is wrong by the constant factor ")
     assert out.split("\n")[1].strip() == f"--> a.place:{line}:1"
+
+
+EARLY = """\
+mesh dp, tp
+let h, f, L
+dims batch, sequence, hidden = h, ffn = f
+microbatches M
+weights mlp { layers L }
+weights norm { layers L, kind vector }
+weights b2 { layers L, kind vector }
+block layer repeat L {
+  input x(batch, sequence, hidden)
+  n = norm x with norm over hidden
+  u = linear n with mlp from hidden to ffn
+  g = gelu u
+  d = linear g with mlp from ffn to hidden
+  db = bias d with b2 over hidden
+  r = reduce_scatter db over tp on sequence
+  y = add x, r
+}
+use data_parallel(dp) * sequence_parallel(tp)
+sync vector over tp by sum
+"""
+
+
+def test_what_comes_of_a_bias_added_too_early(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every layer behind it finds it, and its gradient is whole: there is one thing to mend, and it mends all."""
+    out = told(EARLY, here, capsys)
+    assert out.startswith("error[FW04]: a part of `y` is counted tp times") and out.count("error[FW04]") == 1
+    assert out.count("= fix (verified): from line 14 on write") == 1
+    gradient = out.split("error[GI02]: ")[1].split("\n\n")[0]
+    first = "the gradient of `b2` counts every contribution tp times (a consequence of the finding above)"
+    assert gradient.startswith(first) and "help" not in gradient
+    mended = EARLY.replace("bias d with", "reduce_scatter d over tp on sequence", 1).replace(
+        " b2 over hidden\n", "\n", 1
+    )
+    mended = mended.replace("r = reduce_scatter db over tp on sequence", "r = bias db with b2 over hidden")
+    assert "proved" in told(mended, here, capsys, 0)
+
+
+def test_a_bias_summed_twice_over_is_a_fault_of_its_own(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without sequence parallelism the gradient of the bias stays whole, wherever it is added."""
+    text = EARLY.replace("sequence_parallel", "tensor_parallel").replace(
+        "reduce_scatter db over tp on sequence", "reduce db over tp by sum"
+    )
+    out = told(text.replace("sync vector", "sync b2"), here, capsys)
+    assert "error[FW04]" in out
+    assert "error[GI02]: the gradient of `b2` counts every contribution tp times\n" in out
