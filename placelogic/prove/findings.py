@@ -224,7 +224,7 @@ def arrange(
 
 def _from(one: Finding, names: set[str], causes: Mapping[str, Collection[str]]) -> bool:
     """Whether each of these weights has a cause, and along each of the axes."""
-    return bool(names) and all(set(one.axes) <= set(causes.get(name, ())) for name in names)
+    return bool(names) and all(name in causes and set(one.axes) <= set(causes[name]) for name in names)
 
 
 def _without(message: str, weights: str | None) -> str:

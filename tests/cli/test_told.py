@@ -108,3 +108,44 @@ def test_a_bias_summed_twice_over_is_a_fault_of_its_own(here: Path, capsys: pyte
     out = told(text.replace("sync vector", "sync b2"), here, capsys)
     assert "error[FW04]" in out
     assert "error[GI02]: the gradient of `b2` counts every contribution tp times\n" in out
+
+
+def test_lines_beside_a_step_are_one_problem(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "a.place").write_text(SCALED + "scale * by 1/tp\nstep * {\n  each microbatch { accumulate }\n  update\n}\n")
+    assert main(["check", "a.place"]) == 2
+    out = capsys.readouterr().out
+    assert out.count("error[") == 1 and "\n --> a.place:7:1\n" in out
+    assert out.startswith(
+        "error[PL323]: `attn` has a step of its own (line 11), which replaces only less specific `sync` lines "
+        "than this one and lines 8, 9, 10\n"
+    )
+    assert "  = help: say them in the step, or leave these lines or the step out\n" in out
+
+
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [
+        (
+            "gradient accumulation 8",
+            "micro-batches are counted by `gradient_accumulation`, or `microbatches`, "
+            "for example `gradient_accumulation M`",
+        ),
+        ("world 8", "axes of devices are declared with `mesh`, for example `mesh dp, tp = 8, 2 <= pp <= 16`"),
+        ("params w { size P }", "parameters are declared with `weights`, for example `weights norm { size 2*h"),
+        ("stage pp", "did you mean `stages`?"),
+    ],
+)
+def test_a_word_that_other_tools_use(line: str, wanted: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "a.place").write_text(f"mesh dp\n{line}\n")
+    assert main(["check", "a.place"]) == 2
+    out = capsys.readouterr().out
+    assert out.startswith(f"error[PL108]: `{line.split()[0]}` begins no statement\n")
+    assert f"  = help: {wanted}" in out
+
+
+def test_two_strategies_that_cut_one_axis(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "mesh dp\nlet P\nweights w { size P }\nuse fsdp(dp) * tensor_parallel(dp)\n"
+    gathered = "use `gathered` (S*) for params, which gathers them before use\n"
+    out = told(text, here, capsys)
+    assert out.startswith("error[FW01]: ")
+    assert f"  = help: dp splits the batch already: cut them over another axis, or {gathered}" in out
