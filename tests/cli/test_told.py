@@ -149,3 +149,16 @@ def test_two_strategies_that_cut_one_axis(here: Path, capsys: pytest.CaptureFixt
     out = told(text, here, capsys)
     assert out.startswith("error[FW01]: ")
     assert f"  = help: dp splits the batch already: cut them over another axis, or {gathered}" in out
+
+
+def test_how_to_tie_embeddings(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "mesh dp\nmodel llama {{ layers 8, hidden 64, heads 8, ffn 256, vocab 128, {} }}\nuse fsdp(dp)\n"
+    for name in ("tied", "tie_word_embeddings"):
+        out = told(text.format(f"{name} true"), here, capsys, 2)
+        assert out.startswith(f"error[PL205]: model `llama` has no parameter `{name}`\n")
+        assert (
+            "  = help: it has layers, hidden, heads, kv_heads, ffn, vocab. Whether embeddings are tied is none " in out
+        )
+        assert "one table, `used on first and last`" in out and "(docs/language.md, Tied embeddings)\n" in out
+    out = told(text.format("bias 1"), here, capsys, 2)
+    assert "  = help: it has layers, hidden, heads, kv_heads, ffn, vocab\n" in out
