@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from placelogic.elaborate import lines, placements, steps
+from placelogic.elaborate import lines, placements, skips, steps
 from placelogic.elaborate.count import count_weights
 from placelogic.elaborate.declare import read_sizes
 from placelogic.elaborate.log import Item, Log
@@ -58,7 +58,7 @@ def resolve(name: str, items: Sequence[Item], span: Span, fixed: Mapping[str, in
     if not sizes.atoms and not select(items, ast.MeshStmt):
         log.add("PL305", f"spec `{name}` has no mesh", span, "declare the axes of the devices: `mesh dp`")
     work = read_work(items, sizes, log)
-    stages = read_stages(items, sizes, log)
+    stages = read_stages(items, sizes, work.splits, log)
     groups = read_weights(items, sizes, stages, work.splits, log)
     if not groups.members and not select(items, ast.WeightsStmt):
         log.add("PL306", f"spec `{name}` has no weights", span, "declare some: `weights model { size P }`")
@@ -70,9 +70,11 @@ def resolve(name: str, items: Sequence[Item], span: Span, fixed: Mapping[str, in
     if layers is not None and not log.problems:
         groups = count_weights(groups, layers, sizes, log)
     if layers is not None and layers.blocks and not log.problems:
+        from placelogic.elaborate.across import check_across
         from placelogic.elaborate.stages import on_stages
 
         groups = on_stages(groups, layers, stages, log)
+        check_across(layers, groups, stages, log)
     lines.check_lines(items, groups, sizes, log)
     clip = lines.read_clip(items, groups, sizes, log)
     reader = steps.StepReader(sizes, work.losses, clip is not None, log)
@@ -98,7 +100,7 @@ def resolve(name: str, items: Sequence[Item], span: Span, fixed: Mapping[str, in
         everywhere[group.name] = layouts
         weights.append(_weights(group, layouts, items, groups, sizes, log))
     placements.check_loose_ends(groups, stages, everywhere, log)
-    if layers is not None and not log.problems:
+    if stages is not None and not log.problems:
         from placelogic.elaborate.stages import check_dealt
 
         check_dealt(groups, layers, stages, everywhere, log)
@@ -188,7 +190,7 @@ def _steps(
         steps.check_host(group, ops, layouts, step.item, step.statement.target.span, log)
         result.append(Step(group.name, ops, True, step.item.origin(span)))
     trained = [group.name for group in weights if not group.frozen]
-    steps.check_together({step.weights: step.ops for step in result}, trained, found, log)
+    skips.check_together({step.weights: step.ops for step in result}, trained, found, log)
     return tuple(result)
 
 

@@ -7,7 +7,10 @@ import pytest
 import placelogic
 from placelogic.elaborate import elaborate_file
 from placelogic.elaborate.derive import derive
-from placelogic.prove.divide import divisors
+from placelogic.prove.divide import division_obligations, divisors, settle
+from placelogic.prove.formula import FALSE, Formula, both
+from placelogic.prove.sizes import sizes_of
+from placelogic.prove.solver import Answer
 from placelogic.report.diagnostic import SpecReport
 from placelogic.simulate import uneven
 from placelogic.syntax.parse import parse
@@ -48,6 +51,13 @@ def broken(text: str, **at: int) -> set[str]:
         ("mesh cp = 4\ndims sequence = 4\nsequence over cp", set()),
         ("mesh cp = 2, tp = 2\ndims sequence = 4\nuse context_parallel(cp) * sequence_parallel(tp)", set()),
         ("mesh cp = 2, tp = 4\ndims sequence = 4\nuse context_parallel(cp) * sequence_parallel(tp)", {"sequence"}),
+        # Open sizes that fit at no mesh, or at some.
+        ("mesh dp, x = 3\ndims batch = 4*dp\nuse data_parallel(dp) * data_parallel(x)", {"batch"}),
+        ("mesh dp, x\ndims batch = 4*dp\nuse data_parallel(dp) * data_parallel(x)", set()),
+        ("mesh dp, x = 2\ndims batch = 4*dp\nuse data_parallel(dp) * data_parallel(x)", set()),
+        ("mesh tp = 2\nlet k\ndims sequence = 2*k + 1\nuse sequence_parallel(tp)", {"sequence"}),
+        ("mesh tp = 4\nlet k\ndims sequence = 2*k + 2\nuse sequence_parallel(tp)", set()),
+        ("mesh tp, cp = 3\ndims sequence = 12\nuse ulysses(cp) * tensor_parallel(tp)", {"heads", "kv_heads"}),
     ],
 )
 def test_what_does_not_divide(text: str, dims: set[str]) -> None:
@@ -70,9 +80,13 @@ def test_experts_and_sizes_from_outside() -> None:
 
 def test_sizes_that_fit_one_by_one_but_not_together() -> None:
     """6 divides the heads and 7 the width of the MLP, and nothing allowed divides both."""
-    text = "model llama { layers 4, hidden 36, heads 12, ffn 14, vocab 84 }\nmesh 6 <= tp <= 7\nuse tensor_parallel(tp)\n"
+    text = (
+        "model llama { layers 4, hidden 36, heads 12, ffn 14, vocab 84 }\nmesh 6 <= tp <= 7\nuse tensor_parallel(tp)\n"
+    )
     (spec,) = placelogic.check(text).specs
-    assert [f.message for f in spec.findings if f.severity == "error"] == ["ffn (14) cannot be dealt out evenly over tp"]
+    assert [f.message for f in spec.findings if f.severity == "error"] == [
+        "ffn (14) cannot be dealt out evenly over tp"
+    ]
     (spec,) = placelogic.check(text.replace("7", "12").replace("ffn 14", "ffn 24")).specs
     assert spec.verdict == "proved"
 
@@ -122,3 +136,38 @@ def test_what_is_refuted_is_not_assumed() -> None:
     report = check("mesh cp, tp\nassume tp >= 16\nuse tensor_parallel(tp) * context_parallel(cp)\ndims sequence = 64\n")
     assert report.verdict == "refuted"
     assert [text for text in report.assumptions if "divides" in text] == ["cp divides sequence (32)"]
+
+
+@pytest.mark.parametrize(
+    ("text", "assumed"),
+    [
+        ("mesh dp, x\ndims batch = 4*dp\nuse data_parallel(dp) * data_parallel(x)", "dp*x divides batch (4*dp)"),
+        ("mesh tp = 4\nlet k\ndims sequence = 2*k + 2\nuse sequence_parallel(tp)", "tp divides sequence (2*k + 2)"),
+    ],
+)
+def test_what_is_assumed_of_sizes_that_depend_on_others(text: str, assumed: str) -> None:
+    assert assumed in check(text).assumptions
+
+
+def test_what_always_divides_is_not_assumed() -> None:
+    report = check("mesh dp, x = 2\ndims batch = 4*dp\nuse data_parallel(dp) * data_parallel(x)")
+    assert not [text for text in report.assumptions if "batch" in text]
+
+
+def test_what_the_solver_gives_up_on_is_told() -> None:
+    """The first of two; neither counts as violated, nor as met."""
+
+    class Tired:
+        def check(self, condition: Formula) -> Answer:
+            return Answer("unknown", reason=f"question {condition}")
+
+    (spec,) = elaborate_file(
+        parse("mesh tp, cp = 3\nassume tp >= 16\n" + LLAMA + "use ulysses(cp) * tensor_parallel(tp)", "d.place")
+    )
+    assert spec.program is not None and spec.stated is not None
+    program = derive(spec.program, spec.stated)
+    open_ones = [one for one in division_obligations(program, sizes_of(program)[0]) if one.possible is not None]
+    settled, doubtful = settle(open_ones, Tired())  # type: ignore[arg-type]
+    assert len(settled) >= 2 and all(one.violation == FALSE and one.possible is None for one in settled)
+    first = open_ones[0]
+    assert doubtful == f"whether any allowed size fits {first.name}: question {both(first.possible)}"
