@@ -60,18 +60,15 @@ def test_learned_positions_are_read_where_the_piece_is_made() -> None:
         ("use data_parallel(dp)\nrandom d of layer over dp different", "proved", None),
         ("use data_parallel(dp)\nrandom d of layer over dp same", "proved", "warning"),
         ("use context_parallel(cp)\nrandom d of layer over cp different", "proved", None),
+        # every stage has layers of its own
+        ("use pipeline(pp)\nrandom d of layer over pp different", "proved", None),
+        ("use pipeline(pp)\nrandom d of layer over pp same", "proved", None),
     ],
 )
 def test_random_numbers(lines: str, verdict: str, severity: str | None) -> None:
     report = check(GPT + lines)
     assert report.verdict == verdict
     assert [f.severity for f in report.findings if f.code == "FW08"] == ([severity] if severity else [])
-
-
-@pytest.mark.parametrize("kind", ["same", "different"])
-def test_stages_draw_for_layers_of_their_own(kind: str) -> None:
-    report = check(GPT + f"use pipeline(pp)\nrandom d of layer over pp {kind}")
-    assert (report.verdict, [f.code for f in report.findings]) == ("proved", [])
 
 
 def test_what_is_printed() -> None:
