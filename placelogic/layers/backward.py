@@ -71,9 +71,8 @@ def backward(
             return _attention(op, arrived, ins, name)
         case bl.Dispatch():
             back = through(arrived, name)
-            for axis, where in work.items():
-                if where.pieces is not None:
-                    back = share(back, axis, ins[0].shape)
+            for axis in work:
+                back = share(back, axis, ins[0].shape)
             return Back((replace(back, shape=ins[0].shape),))
         case bl.Combine():
             return _combine(arrived, ins, work, name)
@@ -147,11 +146,10 @@ def _combine(arrived: Value, ins: Sequence[Value], work: Mapping[str, Work], nam
     made, scores = ins
     to_made = _times(arrived, scores, made.shape, name + 1)
     to_scores = _times(arrived, made, scores.shape, name + 2)
-    for axis, where in work.items():
-        if where.pieces is not None:
-            to_made = tie(to_made, axis, made.shape)
-            to_scores = share(to_scores, axis, scores.shape)
+    for axis in work:
+        to_made = tie(to_made, axis, made.shape)
+        to_scores = share(to_scores, axis, scores.shape)
     for axis in made.shape:
-        if axis not in scores.shape and not (axis in work and work[axis].pieces is not None):
+        if axis not in scores.shape and axis not in work:
             to_scores = share(to_scores, axis, scores.shape)  # adds up over its pieces of what experts make
     return Back((to_made, to_scores))

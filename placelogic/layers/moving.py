@@ -6,7 +6,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from placelogic.layers.scale import ONE, Scale, of_axis, scale_of
-from placelogic.layers.values import Disorder, Misfit, Shape, Term, Value, each, once, shared, tied, without
+from placelogic.layers.values import Disorder, Misfit, Shape, Term, Value, each, once, shared, tied, torn, without
 from placelogic.program.plan import Move
 
 ITEMS = ("batch", "tokens")
@@ -72,7 +72,7 @@ def moved_forward(value: Value, move: Move, axis: str) -> Value:
             if dim is not None:
                 raise Misfit(axis, f"cuts {move.dim} over {axis}, and gets {_lies(dim)}")
             shape[axis] = move.dim or ""
-            change = _cut(axis)
+            change = torn(axis)
         case "exchange":
             if dim != move.dim:
                 raise Misfit(axis, f"exchanges pieces of {move.dim} over {axis}, and gets {_lies(dim)}")
@@ -84,10 +84,7 @@ def moved_forward(value: Value, move: Move, axis: str) -> Value:
         case "root":
             if dim is not None:
                 raise Misfit(axis, f"sends one piece of its {dim} to all of {axis}")
-
-            def change(term: Term) -> Term:
-                return replace(term, share=term.share - {axis}, lost=term.lost | (term.share & {axis}))
-
+            change = torn(axis)
         case _:
             raise AssertionError(move.kind)
     return _stated(each(value, change, shape), move)
@@ -147,15 +144,6 @@ def _summed(axis: str, count: Scale, mean: bool):  # type: ignore[no-untyped-def
             left = frozenset(piece for piece in term.aligned if piece[0] != axis)
             return replace(term, share=term.share - {axis}, scale=term.scale * divided, aligned=left)
         return term if mean else replace(term, scale=term.scale * count, counted=term.counted | {axis})
-
-    return change
-
-
-def _cut(axis: str):  # type: ignore[no-untyped-def]
-    def change(term: Term) -> Term:
-        if axis in term.share:
-            return replace(term, share=term.share - {axis}, lost=term.lost | {axis})
-        return term
 
     return change
 
