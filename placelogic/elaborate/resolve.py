@@ -58,7 +58,7 @@ def resolve(name: str, items: Sequence[Item], span: Span, fixed: Mapping[str, in
     if not sizes.atoms and not select(items, ast.MeshStmt):
         log.add("PL305", f"spec `{name}` has no mesh", span, "declare the axes of the devices: `mesh dp`")
     work = read_work(items, sizes, log)
-    stages = read_stages(items, sizes, log)
+    stages = read_stages(items, sizes, work.splits, log)
     groups = read_weights(items, sizes, stages, work.splits, log)
     if not groups.members and not select(items, ast.WeightsStmt):
         log.add("PL306", f"spec `{name}` has no weights", span, "declare some: `weights model { size P }`")
@@ -98,7 +98,7 @@ def resolve(name: str, items: Sequence[Item], span: Span, fixed: Mapping[str, in
         everywhere[group.name] = layouts
         weights.append(_weights(group, layouts, items, groups, sizes, log))
     placements.check_loose_ends(groups, stages, everywhere, log)
-    if layers is not None and not log.problems:
+    if stages is not None and not log.problems:
         from placelogic.elaborate.stages import check_dealt
 
         check_dealt(groups, layers, stages, everywhere, log)

@@ -153,17 +153,20 @@ def _derived(stages: Stages, group: Group, mine: list[_Use], table: bool, log: L
 
 
 def check_dealt(
-    groups: Groups, layers: Layers, stages: Stages | None, layouts: Mapping[str, Mapping[str, Layout]], log: Log
+    groups: Groups, layers: Layers | None, stages: Stages, layouts: Mapping[str, Mapping[str, Layout]], log: Log
 ) -> None:
-    """Weights of repeated blocks are on the stage of their layer only (PL393): elsewhere nothing is computed for them."""
-    if stages is None:
-        return
-    first = {name: (block, op) for block in reversed(layers.blocks) for op in reversed(block.operations)
-             if (name := weights_of(op)) is not None}  # fmt: skip
+    """Weights without end stages are on the stage of their layer only (PL393): elsewhere nothing is computed for
+    them."""
+    first = {name: (block, op) for block in reversed(layers.blocks if layers is not None else ())
+             for op in reversed(block.operations) if (name := weights_of(op)) is not None}  # fmt: skip
     for group in groups.members:
-        if group.uses is not None or group.frozen or group.name not in first:
+        if group.uses is not None or group.frozen:
             continue
         cut = layouts[group.name]["params"].cut(stages.axis)
+        if group.name not in first:
+            if cut is None or cut.letter != "S":
+                _whole_on_stages(group, stages, log)
+            continue
         if cut is not None and cut.letter == "S" and cut.dim == "layer":
             continue
         block, op = first[group.name]
@@ -173,3 +176,11 @@ def check_dealt(
                 op.origin.span if cut is None else cut.origin.span,
                 f"place them `over {stages.axis} {{ params sharded on layer, optimizer sharded on layer, gradients sharded on "
                 f"layer }}`, as `use pipeline({stages.axis})` does")  # fmt: skip
+
+
+def _whole_on_stages(group: Group, stages: Stages, log: Log) -> None:
+    """What no block uses, of which it is not said where it is used."""
+    log.at(group.item, "PL393", f"`{group.name}` is whole on every stage of {stages.axis} (line {stages.span.line}), and "
+           "nothing says which of them uses it", group.statement.span,
+           f"write `used on first` or `used on last`, or deal out its layers: `place {group.name} over {stages.axis} "
+           "{ params sharded on layer, optimizer sharded on layer, gradients sharded on layer }`")  # fmt: skip

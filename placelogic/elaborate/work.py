@@ -10,7 +10,7 @@ from placelogic.elaborate.sizes import Sizes
 from placelogic.elaborate.targets import select
 from placelogic.problem import closest
 from placelogic.program.catalog import SCHEDULES, SPLITS
-from placelogic.program.expr import Expr, Name, number
+from placelogic.program.expr import Expr, Name, Num, number, show
 from placelogic.program.program import Feed, LossTerm, Split, Stages, Work
 from placelogic.source import NOWHERE
 from placelogic.syntax import ast
@@ -110,20 +110,28 @@ def _losses(items: Sequence[Item], sizes: Sizes, splits: tuple[Split, ...], log:
     return tuple(terms.values()) or (LossTerm(None, True, (), False, NOWHERE),)
 
 
-def read_stages(items: Sequence[Item], sizes: Sizes, log: Log) -> Stages | None:
+def read_stages(items: Sequence[Item], sizes: Sizes, splits: Sequence[Split], log: Log) -> Stages | None:
     """The pipeline axis; `1f1b` where no schedule is given."""
     for item in _only(items, ast.StagesStmt, "stages", lambda s: (s.axis.names, s.schedule, s.chunks), log):
         node = item.statement
         assert isinstance(node, ast.StagesStmt)
         axes = sizes.product(node.axis, item)
         schedule = _schedule(node, item, log)
-        chunks = number(1) if node.chunks is None else sizes.expr(node.chunks, item, node.span)
+        vee = SCHEDULES.get(schedule, False)
+        chunks = number(2 if vee else 1) if node.chunks is None else sizes.expr(node.chunks, item, node.span)
         sizes.positive(chunks, "the number of chunks", item, node.span)
+        if vee and not (isinstance(chunks, Num) and chunks.value == 2):
+            log.at(item, "PL394", f"{schedule} lays the stages in a V, which gives each device two chunks, not {show(chunks)}",
+                   node.span, "write `chunks 2`, or leave it out")  # fmt: skip
         if len(axes) > 1:
             log.at(item, "PL312", "stages lie on one axis of the mesh, not on a product", node.axis.span,
                    "declare the pipeline axis in `mesh`")  # fmt: skip
+        split = next((split for split in splits if split.axis in axes), None)
+        if split is not None:
+            log.at(item, "PL313", f"axis `{split.axis}` splits {split.dim} (line {split.span.line}), so no stages lie on it",
+                   node.axis.span, "give the pipeline an axis of its own")  # fmt: skip
         if axes:
-            return Stages(axes[0], schedule, chunks, SCHEDULES.get(schedule, False), item.at(node.span))
+            return Stages(axes[0], schedule, chunks, vee, item.at(node.span))
     return None
 
 

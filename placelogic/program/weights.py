@@ -45,7 +45,10 @@ class Layout:
 
     def cut(self, axis: str) -> Cut | None:
         """The cut that this atom takes part in, or None where the state is whole along it."""
-        return next((cut for cut in self.cuts if axis in cut.axes), None)
+        for cut in self.cuts:  # asked thousands of times of one program
+            if axis in cut.axes:
+                return cut
+        return None
 
     def stacked(self, axis: str) -> tuple[Cut, ...]:
         """The cuts of the dimension that `axis` cuts, outermost first, up to and including its

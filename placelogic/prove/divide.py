@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from math import gcd
+from math import gcd, lcm
 
-from placelogic.program.expr import Binary, Compare, Expr, Name, names, number
+from placelogic.program.expr import Binary, Compare, Expr, Name, holds, number, show
 from placelogic.program.plan import Dealt
 from placelogic.program.program import Axes, Program
-from placelogic.prove.formula import FALSE, TRUE, Formula, both, negate
+from placelogic.prove.formula import FALSE, TRUE, Formula, both
 from placelogic.prove.obligations import Obligation
 from placelogic.prove.ratio import ONE_POLY, Ratio, const
 from placelogic.prove.sizes import Sizes
@@ -20,17 +20,19 @@ MANY = 12
 
 
 def division_obligations(program: Program, sizes: Sizes) -> Iterator[Obligation]:
-    """One for each dimension and product of axes, decided where both sizes are known. An axis that is open
-    stands for the sizes that divide; where assumptions speak of it, some size they allow has to."""
-    spoken = {name.name for assumption in program.assumptions for name in names(assumption.condition)}
-    for one in _dealt(program):
-        size, parts = _size(program, sizes, one), _parts(sizes, one)
+    """One for each dimension and product of axes. Decided at once where nothing is open in how many fit into a
+    device. Else sizes stand for those that divide, and some allowed ones have to: all of them at once."""
+    every = _dealt(program)
+    somewhere = _at_some_sizes(program, sizes, every)
+    for one in every:
+        size = _size(program, sizes, one)
+        each = size / _parts(sizes, one)
         violation: Formula = FALSE
         possible: Formula | None = None
-        if size.constant is not None and parts.constant is not None:
-            violation = FALSE if size.constant % parts.constant == 0 else TRUE
-        elif set(parts.variables) & spoken and _whole(size) and _whole(parts):
-            possible = sizes.condition(_divides(program, one))
+        if _never_whole(each):
+            violation = TRUE
+        elif not somewhere and not _whole(each):
+            possible = sizes.whole_number(each)
         label = program.mesh.label(one.axes)
         yield Obligation(
             name=f"{one.dim} dealt out over {label}",
@@ -48,33 +50,39 @@ def division_obligations(program: Program, sizes: Sizes) -> Iterator[Obligation]
         )
 
 
-def settle(obligations: Iterable[Obligation], solver: Solver) -> tuple[Obligation, ...]:
+def settle(obligations: Iterable[Obligation], solver: Solver) -> tuple[tuple[Obligation, ...], str | None]:
     """Conditions that some allowed mesh has to meet, all of them at once, as obligations about every mesh: the
-    first that no mesh meets together with those before it is violated everywhere."""
+    first that no mesh meets together with those before it is violated everywhere. And what the solver gave up on."""
     met: list[Formula] = []
     found: list[Obligation] = []
+    doubtful: str | None = None
     for one in obligations:
         if one.possible is not None:
             answer = solver.check(both(*met, one.possible))
             if answer.status == "sat":
                 met.append(one.possible)
-            violation = {"sat": FALSE, "unsat": TRUE}.get(answer.status, negate(one.possible))
-            one = replace(one, violation=violation, possible=None)
+            elif answer.status == "unknown":
+                doubtful = doubtful or f"whether any allowed size fits {one.name}: {answer.reason}"
+            one = replace(one, violation=TRUE if answer.status == "unsat" else FALSE, possible=None)
         found.append(one)
-    return tuple(found)
+    return tuple(found), doubtful
 
 
 def division_assumptions(program: Program, sizes: Sizes, denied: frozenset[Axes] = frozenset()) -> Iterator[str]:
-    """What a verdict takes for granted: an open product of axes divides the dimensions of known size that it cuts.
+    """What a verdict takes for granted: a product of axes divides the dimensions that it cuts, where a dimension is
+    not itself an open size (or a multiple of one), which stands for those that fit.
     `denied`: axes of which it was found that they cannot."""
-    limits: dict[tuple[str, ...], dict[str, int]] = {}
+    limits: dict[tuple[str, ...], dict[str, str]] = {}
     assumed = {(a.condition.op, a.condition.left, a.condition.right) for a in program.assumptions}
     for one in _dealt(program):
         size, parts = _size(program, sizes, one), _parts(sizes, one)
         divides = _divides(program, one)
         known = (divides.op, divides.left, divides.right) in assumed
-        if size.constant is not None and parts.constant is None and size.constant.denominator == 1 and not known:
-            limits.setdefault(one.axes, {})[one.dim] = _room(size, one)
+        if known or _whole(size / parts) or _never_whole(size / parts) or _free(size, sizes):
+            continue
+        assert program.layers is not None
+        room = _room(size, one)
+        limits.setdefault(one.axes, {})[one.dim] = str(room) if room else show(program.layers.sizes[one.dim])
     for axes, dims in limits.items():
         if axes in denied:
             continue
@@ -114,8 +122,45 @@ def _divides(program: Program, one: Dealt) -> Compare:
 
 
 def _whole(value: Ratio) -> bool:
-    """Whether it is a polynomial, and so a whole number."""
+    """Whether it is a polynomial, and so a whole number at every size."""
     return value.den == ONE_POLY
+
+
+def _never_whole(value: Ratio) -> bool:
+    """Whether it is seen at once that it is no whole number at any size: a constant numerator, and a divisor of
+    every denominator that has nothing in common with it."""
+    if not value.num or value.num[0][0] or len(value.num) > 1:
+        return False
+    content = gcd(*(coefficient for _, coefficient in value.den))
+    return value.num[0][1] % content != 0
+
+
+def _free(size: Ratio, sizes: Sizes) -> bool:
+    """Whether it is a multiple of an open size that is not one of the mesh."""
+    if not size.monomial:
+        return False
+    return any(name in sizes.open and name not in sizes.axis_names for name, _ in size.num[0][0])
+
+
+def _at_some_sizes(program: Program, sizes: Sizes, every: Iterable[Dealt]) -> bool:
+    """Whether everything divides at some sizes that are easily found: one device along open axes, and open
+    quantities that are multiples of all that is given. False: that is not known."""
+    if sizes.whole:
+        return False
+    env = dict.fromkeys(sizes.open, 1)
+    try:
+        parts = [_parts(sizes, one).at(env) for one in every]
+        if any(part.denominator != 1 for part in parts):
+            return False
+        large = lcm(*(int(part) for part in parts))
+        env = {name: 1 if name in sizes.axis_names else large for name in sizes.open}
+        values = {name: value.at(env) for name, value in sizes.values.items()}
+        for assumption in program.assumptions:
+            if not holds(assumption.condition, values):
+                return False
+        return all((_size(program, sizes, one) / _parts(sizes, one)).at(env).denominator == 1 for one in every)
+    except (KeyError, ZeroDivisionError):
+        return False
 
 
 def _counted(size: Ratio, dim: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Literal
 
 from placelogic.compat import assert_never
@@ -71,6 +72,7 @@ def test(op: Op, left: Ratio, right: Ratio = ZERO) -> Formula:
     return Test(op, difference)
 
 
+@lru_cache(1024)
 def at_least(name: Ratio, bound: int) -> Formula:
     return test(">=", name, const(bound))
 

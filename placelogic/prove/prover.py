@@ -89,13 +89,16 @@ def _decision(program: Program, options: Options) -> Decision:
     basis = Basis(premises, (*basis.questions, *asked))
     if doubtful is not None:
         return Decision(_gave_up(program, printed, doubtful), basis)
-    collected = replace(collected, obligations=settle(collected.obligations, solver))
+    settled, doubtful = settle(collected.obligations, solver)
+    if doubtful is not None:
+        return Decision(_gave_up(program, printed, doubtful), basis)
+    collected = replace(collected, obligations=settled)
     report, asked = _decide(program, sizes, solver, collected, printed, options)
     if report.verdict == "proved":
-        settled = _without_doubt(collected, solver)
-        if settled is None:
+        sure = _without_doubt(collected, solver)
+        if sure is None:
             return Decision(_gave_up(program, printed, "whether a `backward` line changes anything"), basis)
-        asked = (*asked, *settled)
+        asked = (*asked, *sure)
     return Decision(report, Basis(premises, (*basis.questions, *asked)))
 
 

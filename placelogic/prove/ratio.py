@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from math import gcd
 
 Monomial = tuple[tuple[str, int], ...]  # sorted (name, exponent >= 1)
@@ -24,6 +25,10 @@ chain of definitions that each square the one before, is stopped here."""
 
 class TooLarge(ArithmeticError):
     """An expression multiplies out to more than can be handled."""
+
+
+ZERO_POLY: Poly = ()
+ONE_POLY: Poly = (((), 1),)
 
 
 def _poly(terms: Mapping[Monomial, int]) -> Poly:
@@ -52,6 +57,10 @@ def poly_add(a: Poly, b: Poly) -> Poly:
 
 def poly_mul(a: Poly, b: Poly) -> Poly:
     """Raises TooLarge."""
+    if a == ONE_POLY:
+        return b
+    if b == ONE_POLY:
+        return a
     if len(a) * len(b) > MAX_PAIRS:
         raise TooLarge
     terms: dict[Monomial, int] = {}
@@ -63,10 +72,6 @@ def poly_mul(a: Poly, b: Poly) -> Poly:
                 raise TooLarge
             terms[key] = coefficient
     return _poly(terms)
-
-
-ZERO_POLY: Poly = ()
-ONE_POLY: Poly = (((), 1),)
 
 
 def _common(a: Poly, b: Poly) -> tuple[Monomial, int]:
@@ -118,7 +123,7 @@ class Ratio:
         return Ratio(tuple((m, -c) for m, c in self.num), self.den)
 
     def __sub__(self, other: Ratio) -> Ratio:
-        return self + -other
+        return self + -other if other.num else self
 
     @property
     def constant(self) -> Fraction | None:
@@ -159,6 +164,8 @@ def ratio(num: Poly, den: Poly) -> Ratio:
         return ZERO
     if num == den:
         return ONE
+    if den == ONE_POLY:
+        return Ratio(num)
     monomial, content = _common(num, den)
     if den[-1][1] < 0:
         content = -content
@@ -167,6 +174,7 @@ def ratio(num: Poly, den: Poly) -> Ratio:
     return Ratio(num, den)
 
 
+@lru_cache(256)
 def const(value: int | Fraction) -> Ratio:
     value = Fraction(value)
     return ratio(((((), value.numerator)),) if value else (), (((), value.denominator),))

@@ -138,6 +138,13 @@ class Sizes:
                     "use % between whole numbers only",
                 )
             )
+        return self._rest(a, b)
+
+    def whole_number(self, value: Ratio) -> Formula:
+        """Where the value is one."""
+        return test("=", self._rest(Ratio(value.num), Ratio(value.den)), const(0))
+
+    def _rest(self, a: Ratio, b: Ratio) -> Ratio:
         if a.constant is not None and b.constant is not None:
             return const(a.constant % b.constant)
         key = (a, b)

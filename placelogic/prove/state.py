@@ -135,7 +135,7 @@ def optimizer_obligations(
     for axis, found in cuts.items():
         if not found:
             continue
-        broken = [shard for shard in found if not _whole(weights, axis, shard.cut)]
+        broken = [shard for shard in found if not _whole(weights, shard.cut)]
         first = broken[0] if broken else found[0]
         yield Obligation(
             name=f"{weights.optimizer.name} sees enough of {weights.name} over {axis}",
@@ -153,12 +153,14 @@ def optimizer_obligations(
         )
 
 
-def _whole(weights: Weights, axis: str, cut: Stack) -> bool:
-    """Whether this cut leaves every tensor whole: whole tensors or layers, or whole experts where the
-    tokens travel to their owner."""
+def _whole(weights: Weights, cut: Stack) -> bool:
+    """Whether this cut leaves every tensor whole: whole tensors or layers, or whole experts, which is what a cut
+    without a dimension deals out along the axes that they are routed over."""
     dimension = cut[-1][0]
-    routed = axis in weights.routed and cut == stack(weights.params, axis) and dimension != "flat"
-    return dimension in WHOLE_TENSOR_DIMS or routed
+    if dimension in WHOLE_TENSOR_DIMS:
+        return True
+    routed = all(axis in weights.routed for _, axes in cut for axis in axes)
+    return routed and dimension not in ("flat", *weights.dims)
 
 
 def replica_obligations(

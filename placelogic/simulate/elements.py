@@ -43,8 +43,8 @@ class Geometry:
         for name in dict.fromkeys(name for system in cut for name in system):
             ways = tuple(dict.fromkeys(system[name] for system in cut if name in system))
             whole = name in WHOLE_TENSOR_DIMS or (
-                # Routing deals out whole experts, whatever the dimension is called.
-                name != "flat" and all(axis in weights.routed for rules in ways for axes in rules for axis in axes)
+                # Along the axes they are routed over, experts are dealt out whole, unless it is said by which dimension.
+                name not in ("flat", *weights.dims) and all(axis in weights.routed for rules in ways for axes in rules for axis in axes)
             )
             dimensions[name] = whole, ways, shifted and name == "flat"
         self._spots = dict(zip(dimensions, arranged(tuple(dimensions.values()), sizes)))

@@ -41,6 +41,10 @@ class Mode:
     span: Span
 
 
+CUT = {"S": "sharded", "S*": "gathered"}
+"""The letters of modes that cut a state, and their words."""
+
+
 @dataclass(frozen=True, slots=True)
 class Param:
     """A parameter of a strategy or model, with the default that makes it optional."""

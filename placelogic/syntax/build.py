@@ -191,7 +191,17 @@ class Builder(BlockBuilder):
         self._once(((entry.state, entry.state, entry.span) for entry in states), "block")
         self._once(((entry.word, entry.word, entry.span) for entry in others), "block")
         reshard = others[0].value if others else None
+        self._cut_over_something(axes, states)
         return ast.PlaceStmt(target, axes or (), states, reshard, span)
+
+    def _cut_over_something(self, axes: tuple[ast.AxisRef, ...] | None, entries: tuple[ast.PlaceEntry, ...]) -> None:
+        for entry in entries if axes is None else ():
+            if entry.mode.letter in ast.CUT:
+                how = ast.CUT[entry.mode.letter]
+                message = f"`{entry.state} {how}` does not say over which axis"
+                self._wrong(
+                    "PL120", message, entry.span, "name the axis after the weights, as in `over dp`, or say `over none`"
+                )
 
     def build_reshard(self, span: Span, value: Expr) -> _Keyed:
         return _Keyed("reshard_after_forward", value, span)
@@ -202,6 +212,7 @@ class Builder(BlockBuilder):
             hint = "it is (params, optimizer, gradients, activations); later ones may be left out"
             self._wrong("PL111", message, modes[len(STATES)].span.to(modes[-1].span), hint)
         entries = tuple(ast.PlaceEntry(state, mode, mode.span) for state, mode in zip(STATES, modes))
+        self._cut_over_something(axes, entries)
         return ast.PlaceStmt(target, axes or (), entries, None, span)
 
     def build_replicated(self, span: Span) -> ast.Mode:

@@ -5,8 +5,8 @@ PL104 a comma too many; PL105 a semicolon; PL106 `=` for `==` or the reverse; PL
 does not use; PL108 a word that begins no statement here; PL109 no number; PL110 a very long expression
 (parse.py). The tree builder adds: PL111 a tuple of more than four entries; PL112 given twice; PL113 a
 reserved name; PL114 a claim's function elsewhere; PL115 an unclear mesh bound; PL116 an unusable file
-name; PL117 a named argument before an unnamed one; PL118 micro-batch 0.
-PL119 a very long word (parse.py).
+name; PL117 a named argument before an unnamed one; PL118 micro-batch 0;
+PL120 a cut over no axis. PL119 a very long word (parse.py).
 """
 
 from __future__ import annotations

@@ -9,7 +9,6 @@ from placelogic.source import Span
 from placelogic.syntax import ast
 from placelogic.syntax.build import Builder
 from placelogic.syntax.load import Language, language
-from placelogic.syntax.mistakes import mistake
 from placelogic.syntax.read import normalised
 from placelogic.syntax.tokens import UNKNOWN, tokens
 
@@ -69,6 +68,8 @@ def token_tree(text: str, path: str) -> tuple[list[Token], Tree]:
 
 
 def _explain(parser, stack: list, found: Token, seen: list[Token], known: Language, path: str) -> Problem:
+    from placelogic.syntax.mistakes import mistake
+
     # Back to the state before the token: some rules may already have been closed by it. The values are
     # not needed any more, and lark copies them once per terminal it tries.
     state = parser.parser_state

@@ -43,7 +43,7 @@ def statement_text(stmt: ast.Statement, indent: int = 0) -> str:
         case ast.PlaceStmt(target, axes, entries, reshard):
             states = [f"{entry.state} {mode_text(entry.mode)}" for entry in entries]
             more = [] if reshard is None else [f"reshard_after_forward {show(reshard)}"]
-            over = f" over {axes_text(axes)}" if axes else ""
+            over = f" over {axes_text(axes)}" if axes or any(entry.mode.letter in ast.CUT for entry in entries) else ""
             return pad + _properties(f"place {target_text(target)}{over}", states + more, indent)
         case ast.PrecisionStmt(target, entries):
             head = "precision" if target is None else f"precision {target_text(target)}"

@@ -27,6 +27,8 @@ weights expert { size E*h, kind expert, routed over cp }
 BASE = MESH + WORDS
 ON_DP = WORDS.replace("pp", "dp").replace("cp", "dp")
 """The same weights, all on one axis."""
+DEALT = BASE + "".join(f"place * over {axis} = (S(layer), S(layer), S(layer))\n" for axis in ("pp", "dp"))
+"""Layers dealt out over either of two axes."""
 SPLIT = BASE + "batch over dp\nmicrobatches M\n"
 """Work split over dp, micro-batches, no strategy."""
 ONE = "mesh dp, tp\nlet h\n"
@@ -172,7 +174,7 @@ WEIGHTS = [
            "size 8, used on last of dp",
            "size 8, used on last and first of dp", "size 8, used on first of tp", "size 8, routed over tp",
            "\nsize 8\nrouted over dp*tp\n", base=ONE, frame="weights w { @ }"),
-    *chain("kind matrix", "used on first", "used on last", "used on first and last",
+    *chain("used on first", "used on last", "used on first and last",
            base=ONE + "stages over dp\n", frame="weights w { size 8, @ }"),
     Flip("weights w { size 8 }", "weights w { }", ONE, "PL307"),
     *chain("", "freeze w", "freeze vector", "freeze w, norm", "freeze *"),
@@ -197,7 +199,7 @@ PLACES = [
     Flip("place w over tp { params S*, reshard_after_forward 8 }",
          "place w over tp { params S, reshard_after_forward 8 }",
          outcome="PL317"),
-    *chain("", " over tp", " over tp, dp", " over tp*dp", " over none",
+    *chain(" over tp", " over tp, dp", " over tp*dp", " over none",
            frame="place * { activations M }\nplace w@ { params S* }"),
     *chain("", "place w { params M }", "place w {\noptimizer O\n}", "place w = (M)", "place w = (M, O)",
            "place w = (R, O)",
@@ -207,7 +209,7 @@ PLACES = [
            "stages over dp { schedule 1f1b }", "stages over dp { schedule zbv }",
            "stages over dp { chunks 2 }", "stages over dp {\nschedule gpipe\nchunks 2\n}",
            "stages over dp { schedule gpipe, chunks 3 }",
-           base=BASE),
+           base=DEALT),
 ]  # fmt: skip
 
 REUSE = [

@@ -25,7 +25,7 @@ from placelogic.source import Span
 from placelogic.syntax.load import language
 from placelogic.syntax.parse import parse
 from placelogic.syntax.tokens import tokens
-from tests.elaborate.flips import ALIKE, BASE, CHANGES, FLIPS, LIBRARY, SPLIT, Flip
+from tests.elaborate.flips import ALIKE, BASE, CHANGES, DEALT, FLIPS, LIBRARY, SPLIT, Flip
 
 Alternative = tuple[str, ...]
 """A rule and the symbols of one of its alternatives. Line ends inside a rule and the difference
@@ -155,7 +155,7 @@ def test_two_ways_of_writing_one_thing(pair: Flip, tmp_path: Path) -> None:
 LISTS: list[tuple[str, list[str]]] = [
     (SPLIT + "optimizer @", list(catalog.OPTIMIZERS)),
     (BASE + "weights x { size 4, kind @ }", list(catalog.KINDS)),
-    (BASE + "stages over pp { schedule @ }", list(catalog.SCHEDULES)),
+    (DEALT + "stages over pp { schedule @ }", list(catalog.SCHEDULES)),
     (SPLIT + "precision { params @ }", list(catalog.DTYPE_BYTES)),
     (SPLIT + "precision { @ bf16 }", list(catalog.PRECISION_STATES)),
     (SPLIT + "place w over tp { activations sharded on @ }", list(catalog.ACTIVATION_DIMS)),

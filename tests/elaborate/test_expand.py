@@ -20,7 +20,7 @@ from tests.elaborate.helpers import SMALL, codes, layout, one, program, specs
 def test_products_numbers_and_words_are_bound_by_substitution() -> None:
     text = """
 mesh a, b, pp
-weights w { size 4 }
+weights w { size 4, used on first of pp }
 strategy s(d, p, schedule, k, o = lion) {
   batch over d
   stages over p { schedule schedule }

@@ -126,6 +126,8 @@ PROBLEMS = [
     ("PL391", STAGED + "weights w { used on last }\n" + LAYER + "use pipeline(pp)", "`w` is `used on last` (line 3), and block `layer` uses it in layers"),
     ("PL392", STAGED + "weights w { }\n" + LAYER.replace(" repeat 4", "") + "use pipeline(pp)", "nothing says on which of the stages over pp it lies"),
     ("PL393", STAGED + "weights w { }\n" + LAYER + "stages over pp", "its params are whole on every stage"),
+    ("PL394", SMALL + "use pipeline(N, schedule = zbv, chunks = 3)", "zbv lays the stages in a V, which gives each device two chunks, not 3"),
+    ("PL394", SMALL + "stages over N { schedule dualpipe_v, chunks 1 }", "not 1"),
     ("PL335", SMALL + "step model {\n each microbatch { accumulate into main }\n update from mian\n}", "buffer `mian` is read"),
     ("PL335", SMALL + "step model {\n each microbatch { accumulate into main }\n reduce over N by mean\n update from main\n}",
      "the unnamed buffer is read"),

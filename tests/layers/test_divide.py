@@ -48,6 +48,13 @@ def broken(text: str, **at: int) -> set[str]:
         ("mesh cp = 4\ndims sequence = 4\nsequence over cp", set()),
         ("mesh cp = 2, tp = 2\ndims sequence = 4\nuse context_parallel(cp) * sequence_parallel(tp)", set()),
         ("mesh cp = 2, tp = 4\ndims sequence = 4\nuse context_parallel(cp) * sequence_parallel(tp)", {"sequence"}),
+        # Open sizes that fit at no mesh, or at some.
+        ("mesh dp, x = 3\ndims batch = 4*dp\nuse data_parallel(dp) * data_parallel(x)", {"batch"}),
+        ("mesh dp, x\ndims batch = 4*dp\nuse data_parallel(dp) * data_parallel(x)", set()),
+        ("mesh dp, x = 2\ndims batch = 4*dp\nuse data_parallel(dp) * data_parallel(x)", set()),
+        ("mesh tp = 2\nlet k\ndims sequence = 2*k + 1\nuse sequence_parallel(tp)", {"sequence"}),
+        ("mesh tp = 4\nlet k\ndims sequence = 2*k + 2\nuse sequence_parallel(tp)", set()),
+        ("mesh tp, cp = 3\ndims sequence = 12\nuse ulysses(cp) * tensor_parallel(tp)", {"heads", "kv_heads"}),
     ],
 )
 def test_what_does_not_divide(text: str, dims: set[str]) -> None:
@@ -122,3 +129,19 @@ def test_what_is_refuted_is_not_assumed() -> None:
     report = check("mesh cp, tp\nassume tp >= 16\nuse tensor_parallel(tp) * context_parallel(cp)\ndims sequence = 64\n")
     assert report.verdict == "refuted"
     assert [text for text in report.assumptions if "divides" in text] == ["cp divides sequence (32)"]
+
+
+@pytest.mark.parametrize(
+    ("text", "assumed"),
+    [
+        ("mesh dp, x\ndims batch = 4*dp\nuse data_parallel(dp) * data_parallel(x)", "dp*x divides batch (4*dp)"),
+        ("mesh tp = 4\nlet k\ndims sequence = 2*k + 2\nuse sequence_parallel(tp)", "tp divides sequence (2*k + 2)"),
+    ],
+)
+def test_what_is_assumed_of_sizes_that_depend_on_others(text: str, assumed: str) -> None:
+    assert assumed in check(text).assumptions
+
+
+def test_what_always_divides_is_not_assumed() -> None:
+    report = check("mesh dp, x = 2\ndims batch = 4*dp\nuse data_parallel(dp) * data_parallel(x)")
+    assert not [text for text in report.assumptions if "batch" in text]

@@ -87,9 +87,9 @@ model llama(layers, hidden, heads, kv_heads = heads, ffn, vocab) {
 model llama { layers 80, hidden 8192, heads 64, ffn 28672, vocab 128256 }
 
 place a over dp = (S*, S(out), O(S), R)
-place b = (M, O, O(S*(in)))
+place b over none = (M, O, O(S*))
 place c over dp*ep, tp = (gathered on in, sharded offloaded, S*(out), materialized)
-place d { activations materialized, optimizer offloaded, params O(S(layer)), gradients S }
+place d over none { activations materialized, optimizer offloaded, params O(S(layer)), gradients S }
 place * over none { params R }
 
 use zero2(dp) * llama_parallel(edp * ep, schedule = 1f1b, chunks = 3, shards = none) * offload()

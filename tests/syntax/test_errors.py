@@ -62,7 +62,9 @@ MISTAKES = [
     ("weights n { size 3 kind x }", "PL101 1:20-24 expected `}`, `,` or the end of the line after `3`, found `kind` | entries are separated by commas or new lines"),
     ("weights n { dims in, out }", "PL101 1:22-25 expected `size`, `layers`, `dims`, `kind`, `used` or `routed` after `,`, found `out` | for example: `dims in out`"),
     ("weights n { size 3, size 4 }", "PL112 1:21-27 `size` is given twice in one block | keep one of the two"),
-    ("place m = (S, S, S, S, S)", "PL111 1:24-25 this tuple has 5 entries | it is (params, optimizer, gradients, activations); later ones may be left out"),
+    ("place m { optimizer sharded }", "PL120 1:11-28 `optimizer sharded` does not say over which axis | name the axis after the weights, as in `over dp`, or say `over none`"),
+    ("place m = (R, O(S*))", "PL120 1:15-20 `optimizer gathered` does not say over which axis | name the axis after the weights, as in `over dp`, or say `over none`"),
+    ("place m over dp = (S, S, S, S, S)", "PL111 1:32-33 this tuple has 5 entries | it is (params, optimizer, gradients, activations); later ones may be left out"),
     ("place m = ()", "PL101 1:12-13 expected a mode (replicated R, sharded S, gathered S*, materialized M, offloaded O) after `(`, found `)` | for example: `place * over dp { params gathered, optimizer sharded }`"),
     ("mesh tp == 2", "PL115 1:6-13 this does not say which axis is bounded, and how | write `tp`, `tp = 8`, `tp <= 8` or `2 <= tp <= 8`"),
     ("mesh tokens", "PL113 1:6-12 `tokens` has a meaning of its own and cannot be declared | choose another name"),
@@ -91,7 +93,7 @@ def test_typing_mistakes(text, expected):
 
 
 def test_small_mistakes_are_all_reported_at_once():
-    found = problems("mesh tokens, none\nlet x = memory(a)\nplace m { params R, params S }")
+    found = problems("mesh tokens, none\nlet x = memory(a)\nplace m { params R, params M }")
     assert [(p.code, p.span.line) for p in found] == [("PL113", 1), ("PL113", 1), ("PL114", 2), ("PL112", 3)]
 
 

@@ -166,7 +166,7 @@ def test_long_blocks_take_several_lines():
 
 
 def test_modes_in_words_and_letters():
-    (place,) = parse("place w = (S*(in), O(S), O, M)", "t").statements
+    (place,) = parse("place w over dp = (S*(in), O(S), O, M)", "t").statements
     modes = [entry.mode for entry in place.entries]
     assert [mode_text(m) for m in modes] == ["gathered on in", "sharded offloaded", "offloaded", "materialized"]
     assert [mode_letters(m) for m in modes] == ["S*(in)", "O(S)", "O", "M"]

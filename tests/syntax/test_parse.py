@@ -107,7 +107,7 @@ def test_the_tuple_and_the_block_say_the_same():
     assert [(e.mode.letter, e.mode.dim, e.mode.host) for e in tuple_.entries] == [
         ("S*", "in", False), ("S", None, True), ("R", None, True), ("M", None, False),
     ]  # fmt: skip
-    assert [entry.state for entry in one("place w = (S, R)").entries] == ["params", "optimizer"]
+    assert [entry.state for entry in one("place w over dp = (S, R)").entries] == ["params", "optimizer"]
 
 
 def test_placing_over_none_is_placing_over_no_axis():
