@@ -148,8 +148,7 @@ def _combine(arrived: Value, ins: Sequence[Value], work: Mapping[str, Work], nam
     to_scores = _times(arrived, made, scores.shape, name + 2)
     for axis in work:
         to_made = tie(to_made, axis, made.shape)
-        to_scores = share(to_scores, axis, scores.shape)
     for axis in made.shape:
-        if axis not in scores.shape and axis not in work:
+        if axis not in scores.shape:
             to_scores = share(to_scores, axis, scores.shape)  # adds up over its pieces of what experts make
     return Back((to_made, to_scores))

@@ -144,7 +144,7 @@ def _linear(block: Block, op: bl.Linear, name: int, value: Value, work: Mapping[
         cut, dim = where.weights, value.shape.get(axis)
         if cut is None:
             continue
-        if dim == cut and (cut == experts or cut in op.contracted):
+        if dim == cut == experts:
             _outermost(value, axis, work)
         if cut == experts or cut in op.contracted:
             if dim != cut:
@@ -157,7 +157,7 @@ def _linear(block: Block, op: bl.Linear, name: int, value: Value, work: Mapping[
         else:
             shape[axis] = cut
             out = each(out, torn(axis), shape)
-    return replace(out, shape=shape)
+    return out
 
 
 def _outermost(value: Value, axis: str, work: Mapping[str, Work]) -> None:
@@ -229,9 +229,8 @@ def _attention(op: bl.Attention, ins: Sequence[Value]) -> None:
             if k == op.sequence:
                 raise Misfit(axis, f"takes a softmax over {k}, and gets keys and values of pieces of it over {axis}", 1)
             raise Misfit(axis, f"gets queries as {_lies(q)} and keys as {_lies(k)} over {axis}", 1)
-    if op.kv_heads in key.values():
-        shared = {axis: dim for axis, dim in query.items() if axis in key or dim != op.heads}
-        _same_order(shared, op.heads, key, op.kv_heads)
+    shared = {axis: dim for axis, dim in query.items() if axis in key}
+    _same_order(shared, op.heads, key, op.kv_heads)
 
 
 def _dispatch(
@@ -260,7 +259,7 @@ def _combine(block: Block, op: bl.Combine, name: int, ins: Sequence[Value], work
         elif m != s and not (s is None and m in _rest(block, op)) or m == block.tensors[op.input][0]:
             raise Misfit(axis, f"gets {_lies(m)} and scores of {_lies(s)} over {axis}")
     shape = without(made.shape, *work)
-    out = replace(multiplied(made, replace(scores, shape=made.shape), name), shape=shape)
+    out = multiplied(made, scores, name)
     for axis in work:
         out = share(out, axis, shape)
     return out
@@ -268,7 +267,7 @@ def _combine(block: Block, op: bl.Combine, name: int, ins: Sequence[Value], work
 
 def _rest(block: Block, op: bl.Combine) -> set[str]:
     """The dimensions of what experts make that scores do not have."""
-    return set(block.tensors[op.input][1:]) - set(block.tensors[op.router])
+    return set(block.tensors[op.input]) - set(block.tensors[op.router])
 
 
 def _vocabulary(op: bl.CrossEntropy, value: Value, nominal: Sequence[Shape] | None) -> None:

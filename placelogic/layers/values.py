@@ -196,13 +196,12 @@ def tie(value: Value, axis: str, shape: Shape) -> Value:
 
 def product(term: Term, other: Term) -> Term:
     """A gradient that arrives (`term`) times a value: shares of one of the two are shares of the product,
-    shares of both are not."""
-    clash = (term.share & other.share) | other.lost | term.folded | other.folded
+    shares of both are not. Or two values."""
     return Term(
         term.scale * other.scale,
         term.share | other.share,
-        term.tied | other.tied,
-        term.lost | other.lost | clash,
+        term.tied,
+        term.lost | other.lost | (term.share & other.share),
         term.counted | other.counted,
         once(other.through, term.through),
     )
