@@ -18,6 +18,8 @@ class Mutant(Protocol):
 WORDS = "only the wording or the place of a report"
 SHORTCUT = "a shortcut: without it the same terms come out in a longer way"
 NEVER = "cannot occur"
+LAID = "it lies so already, or is laid so where what comes back to a tensor is added up"
+NAMED = "any name will do that nothing else has which comes back to the same tensor by the same way"
 FURTHER = "which further faults are told of a spec that is refuted already"
 
 REASONS: list[tuple[str, str, str, str]] = [
@@ -214,9 +216,42 @@ REASONS: list[tuple[str, str, str, str]] = [
     ("layers/values.py", "merged", "=> frozenset().union(*keys)", "the union of one set is that set"),
     ("layers/backward.py", "backward", "ins[0].shape, name + 1), _times(arrived, ins[0], ins[1].shape, name + 2))) => return Back((_times(arrived, ins[1], ins[0].shape, name),", "any name will do that no other gradient has: nothing else that comes back through a product is called so"),
     ("layers/backward.py", "_times", "shape=shape) => replace(through(arrived, name))", "it arrives in this shape already, or is brought to it right after, as shares; how the gradient of weights lies is not asked"),
-    ("layers/backward.py", "_combine", "made.shape, name + 1) => to_made = _times(arrived, scores, made.shape, name + 2)", "what experts make and scores are made by operations of their own, whose names come after it: the two gradients are never called alike"),
     ("layers/record.py", "Layer.name", "1001", "any numbers will do that are unlike each other"),
     ("layers/record.py", "Layer.name", "* 9", "any numbers will do that are unlike each other"),
+    ("layers/values.py", "_once_each", "len(part.terms) and len({term.same for term in part.terms}) == 1 => if False", "a shortcut: terms that are alike are added up where they are compared"),
+    ("layers/values.py", "_short", "", "only how long names are"),
+    ("layers/values.py", "Misfit.__init__", "=> nothing", "the reason is read from where it is kept, not from the exception's own text"),
+    ("layers/values.py", "torn.change", "=> replace(term, lost", "what is lost along an axis is wrong from two devices on, called a share there or not"),
+    ("layers/values.py", "torn.change", "=> term.share", "what is lost along an axis is wrong from two devices on, called a share there or not"),
+    ("layers/values.py", "product", "=> term.lost", "a value that is lost is refuted where it is read or at the end (FW03)"),
+    ("layers/forward.py", "forward", "=> through(value, name)", "what is read has been found right, or is taken for right: by parts or as one it is worth the same"),
+    ("layers/forward.py", "_as", "=> replace(through(value, name)", "what is right is worth the same by parts or as one"),
+    ("layers/forward.py", "_alike", "=> 2", "only which of the tensors a report names"),
+    ("layers/forward.py", "_linear", "if cut is None => if False", "a linear has work of its own only where its weights are cut"),
+    ("layers/forward.py", "_linear", "continue => nothing", "a linear has work of its own only where its weights are cut"),
+    ("layers/forward.py", "_embedding", "continue => nothing", "an embedding has work of its own only where its table is cut"),
+    ("layers/forward.py", "multiplied", "if one.right and two.right => if False", "the product of what is right is right by parts too"),
+    ("layers/forward.py", "_attention", "if k == op.sequence => if True", WORDS),
+    ("layers/forward.py", "_dispatch", "router or {} => router", "a dispatch is always told how its scores lie"),
+    ("layers/forward.py", "_dispatch", "=> value.shape.get(axis) != router.get(axis)", "a dispatch is always told how its scores lie"),
+    ("layers/forward.py", "_vocabulary", "=> dim == op.vocabulary and value.shape", "without `parallel` nothing is derived that reads pieces of the vocabulary"),
+    ("layers/backward.py", "backward", "ins[0].shape) => replace(", LAID),
+    ("layers/backward.py", "backward", "ins[1].shape, name)))", NAMED),
+    ("layers/backward.py", "backward", "ins[1].shape, name + 3)))", NAMED),
+    ("layers/backward.py", "_lose_folded", "=> replace(term, lost", "what is lost and what is folded are told alike"),
+    ("layers/backward.py", "_lose_folded", "=> term.folded", "what is lost and what is folded are told alike"),
+    ("layers/backward.py", "_times", "if read.right => if False", "a gradient times what is right is the same by parts; no operation that multiplies hands on what is folded"),
+    ("layers/backward.py", "_attention", "=> to_key, to_value = (through(mixed, name), through(arrived, name + 2))", NAMED),
+    ("layers/backward.py", "_attention", "=> to_key, to_value = (through(mixed, name + 2), through(arrived, name + 2))", NAMED),
+    ("layers/backward.py", "_attention", "through(arrived, name + 3))", NAMED),
+    ("layers/backward.py", "_attention", "=> to_key, to_value = (through(mixed, name + 1), through(arrived, name + 1))", "what comes back for keys has gone through the scores first, whose name comes before this one"),
+    ("layers/backward.py", "_combine", "name + ", "what experts make and scores are made by operations of their own, whose names come after it: the two gradients are never called alike"),
+    ("layers/moving.py", "_stated", "=> not move.origin.stated", "only what a person wrote has a factor"),
+    ("layers/moving.py", "_stated", "=> (move.origin,)", WORDS),
+    ("layers/moving.py", "_summed.change", "=> replace(term, scale=term.scale * count)", "only how a report names the factor"),
+    ("layers/moving.py", "_summed.change", "term.counted | {axis} =>", "only how a report names the factor"),
+    ("layers/moving.py", "_folded.change", "=> replace(term, scale=term.scale * count)", "only how a report names the factor"),
+    ("layers/moving.py", "_folded.change", "term.counted | {axis} =>", "only how a report names the factor"),
     ("layers/moving.py", "after", "", "how a tensor lies along an axis after it was told that it does not fit there (FW05) decides nothing more: on one device it does not matter"),
     ("layers/moving.py", "alone.change", "", "what is left of shares along an axis counts from two devices on, where FW05 is told already"),
     ("layers/moving.py", "moved_forward", "or '' => move.", "a move that cuts names its dimension: the rest is for the type checker"),

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 
 from placelogic.layers.operations import is_name_only
 from placelogic.layers.parts import taken_apart
-from placelogic.layers.places import experts_dim
 from placelogic.layers.scale import scale_of
 from placelogic.layers.values import Key, Part, Piece, Shape, Term, Value, each, merged, product, share, through, tie
 from placelogic.program import block as bl
@@ -42,7 +41,7 @@ def backward(
             for axis in own:
                 if ins[0].shape.get(axis) is None:
                     back = share(back, axis, ins[0].shape)
-                elif work[axis].weights != experts_dim(block, op):
+                else:
                     back = tie(back, axis, ins[0].shape)
             met = each(arrived, _lose_folded(frozenset(shape)))
             return Back((replace(back, shape=ins[0].shape),), _of_weights(met, ins[0], ins[0].shape, own, name), own)

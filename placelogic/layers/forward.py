@@ -256,7 +256,7 @@ def _combine(block: Block, op: bl.Combine, name: int, ins: Sequence[Value], work
         if axis in work:
             if m != work[axis].pieces or s is not None:
                 raise Misfit(axis, f"adds up its own experts over {axis}, and gets {_lies(m)} and scores of {_lies(s)}")
-        elif m != s and not (s is None and m in _rest(block, op)) or m == block.tensors[op.input][0]:
+        elif m != s and not (s is None and m in _rest(block, op)):
             raise Misfit(axis, f"gets {_lies(m)} and scores of {_lies(s)} over {axis}")
     shape = without(made.shape, *work)
     out = multiplied(made, scores, name)

@@ -48,7 +48,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """`times`: how often one device has it."""
+    """`times`: how often one device has it, which is as often as there are terms."""
 
     times: int = 1
     terms: tuple[Term, ...] = (Term(),)
@@ -56,7 +56,7 @@ class Part:
     @property
     def right(self) -> bool:
         """Whole everywhere, and once, whatever the sizes are."""
-        return all(term.same == Term().same for term in self.terms) and len(self.terms) == self.times
+        return all(term.same == Term().same for term in self.terms)
 
 
 @dataclass(frozen=True, slots=True)
