@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from placelogic.budgets import be, largest, ways, where
 from placelogic.problem import Problem, SpecError, closest
 from placelogic.program.catalog import BYTES
 from placelogic.program.expr import Compare, Expr, Name, number, show
@@ -110,7 +111,7 @@ class Judge:
             ]
             fixed = {name: int(value) for name, value in found.values.items()}
             used = sorted({one for name in named for one in costs[name].size_names})
-            decision = decide(found.parts(), assumptions, used, fixed, self.limits)
+            decision = self._decision(found, assumptions, used, fixed)
             for written, divisor in found.divisors:
                 zero = decide(found.nonzero(divisor), assumptions, used, fixed, self.limits)
                 if zero.status in ("fails", "unknown"):
@@ -126,6 +127,22 @@ class Judge:
                 yield Finding(p.code, "error", p.message, p.span if p.span.line else claim.span, help=p.hint)
             return
         yield from self._decided(claim, text, found, decision)
+
+    def _decision(
+        self, found: Sides, assumptions: Sequence[Compare], used: Sequence[str], fixed: Mapping[str, int]
+    ) -> Decision:
+        """Raises NotArithmetic where there are too many cases, SpecError for arithmetic without meaning."""
+        from placelogic.cost.plain import NotArithmetic
+        from placelogic.prove.claims import decide
+
+        if found.many:
+            with suppress(NotArithmetic):
+                decision = decide(found.stronger(), assumptions, used, fixed, self.limits)
+                # Where the stronger one fails, this one may hold.
+                fails = decision.status == "fails" and not found.holds_at(decision.sizes or {})
+                if fails or decision.status in ("holds", "empty"):
+                    return decision
+        return decide(found.parts(), assumptions, used, fixed, self.limits)
 
     def _check_names(self, claim: Claim, named: tuple[str, ...]) -> None:
         if not named:
@@ -153,8 +170,8 @@ class Judge:
                 left, right = found.numbers(sizes)
                 at = ", ".join(f"{name} = {sizes[name]}" for name in found.names if name in sizes)
                 numbers = " against ".join(told_apart(left, right))
-                where = f" at {at}" if at else ""
-                yield Finding("CL01", "error", f"the claim `{text}` is false{where}: {numbers}", claim.span, label=numbers,
+                place = f" at {at}" if at else ""
+                yield Finding("CL01", "error", f"the claim `{text}` is false{place}: {numbers}", claim.span, label=numbers,
                               help="`placelogic compare` puts the formulas side by side")  # fmt: skip
             case "empty":
                 yield Finding("CL02", "error", f"the claim `{text}` says nothing: its specs have no sizes in common",
@@ -184,12 +201,12 @@ class Judge:
         bound = cost.known(limit)
         if found.unknown:
             names = ", ".join(found.unknown)
-            yield Finding("PL366", "error", f"the budget cannot be checked while {names} {_is(found.unknown)} open",
-                          budget.span, help=_ways(names, budget.span.path != program.span.path))  # fmt: skip
+            yield Finding("PL366", "error", f"the budget cannot be checked while {names} {be(found.unknown)} open",
+                          budget.span, help=ways(names, budget.span.path != program.span.path))  # fmt: skip
         elif found.peak is not None and bound is not None:
             against = "the peak of one device is {}, the budget {}".format(*told_apart(found.peak, bound))
             if found.peak > bound:
-                yield Finding("BU01", "error", f"the budget is exceeded: {against}", budget.span, label=_largest(cost),
+                yield Finding("BU01", "error", f"the budget is exceeded: {against}", budget.span, label=largest(cost),
                               help="`placelogic cost` shows every term")  # fmt: skip
             else:
                 yield Finding("NT31", "note", f"within the budget: {against}", budget.span)
@@ -197,16 +214,16 @@ class Judge:
             yield Finding(
                 "NT31",
                 "note",
-                f"the budget of {show(budget.amount)} {budget.unit} is enough {_where(found)}",
+                f"the budget of {show(budget.amount)} {budget.unit} is enough {where(found)}",
                 budget.span,
             )
         elif found.never:
             names = ", ".join(found.open)
-            yield Finding("BU01", "error", f"the budget is exceeded at every {names}", budget.span, label=_largest(cost),
+            yield Finding("BU01", "error", f"the budget is exceeded at every {names}", budget.span, label=largest(cost),
                           help="`placelogic cost` shows every term")  # fmt: skip
         else:
             names = ", ".join(found.open)
-            message = f"the budget cannot be checked while {names} {_is(found.open)} open: of those tried, no sizes fit"
+            message = f"the budget cannot be checked while {names} {be(found.open)} open: of those tried, no sizes fit"
             yield Finding("PL366", "error", message, budget.span,
                           help=f"fix {names} in the spec or with --at, or assume upper bounds")  # fmt: skip
 
@@ -248,50 +265,3 @@ def _divides_by_zero(claim: Claim, divisor: Expr, sizes: Mapping[str, int]) -> P
     hint = "rule these sizes out with `assume`, or multiply instead of dividing"
     message = f"`{show(divisor)}` {found}, and divides in the claim `{show(claim.condition)}`"
     return Problem("PL401", message, claim.span, hint)
-
-
-def _ways(names: str, of_repository: bool) -> str:
-    """How to fix sizes: the gate, which has the budgets of a repository, takes none from its command line."""
-    if of_repository:
-        return f"fix {names} in the spec; or take the budget out here, and write it into the specs that have sizes"
-    return f"fix {names} in the spec, or with `placelogic check --at`"
-
-
-def _is(names: tuple[str, ...]) -> str:
-    return "is" if len(names) == 1 else "are"
-
-
-def _where(found) -> str:
-    """`for N >= 13`; or the fewest devices."""
-    if found.ranges:
-        (name,) = found.open
-        parts = [
-            f"{name} >= {first}"
-            if last is None
-            else f"{name} = {first}"
-            if first == last
-            else f"{first} <= {name} <= {last}"
-            for first, last in found.ranges[:6]
-        ]
-        rest = " and others" if len(found.ranges) > 6 else ""
-        tried = "" if found.everywhere or found.ranges[-1][1] is not None else ", as far as was tried (2**20)"
-        return f"for {', '.join(parts)}{rest}{tried}"
-    options = [", ".join(f"{name} = {size}" for name, size in one.items()) for one in found.fewest]
-    return f"at {' or '.join(options)}: the fewest devices of those tried"
-
-
-def _largest(cost: Cost) -> str | None:
-    """The largest states of the worst device, where that is known."""
-    from placelogic.cost.tables import worst_place
-    from placelogic.cost.text import human
-
-    place = worst_place(cost)
-    if place is None:
-        return None
-    sums = [
-        (state, cost.known(cost.sum(lambda h, state=state: h.place == place and not h.host and h.state == state)))
-        for state in dict.fromkeys(h.state for h in cost.held)
-    ]
-    sums.append(("transient", cost.known(cost.transient_on(place))))
-    known = sorted(((value, state) for state, value in sums if value), reverse=True)
-    return ", ".join(f"{state} {human(value, 'bytes')}" for value, state in known[:3]) or None

@@ -74,8 +74,9 @@ def _libraries() -> Iterator[Sign]:
         ("rich", "colours on a terminal"),
         ("sympy", "memory and traffic"),
         ("cvc5", "--recheck; pip install '.[recheck]' in the checkout"),
+        ("numpy", "replay, beside torch; pip install '.[replay]' in the checkout"),
     ):
-        optional = library == "cvc5"
+        optional = library in ("cvc5", "numpy")
         try:
             yield Sign(library, "ok", version(library))
         except PackageNotFoundError:
@@ -128,6 +129,9 @@ def _works(verdict: str) -> Sign:
     return Sign(name, "ok" if came == verdict else "bad", came)
 
 
+_NO_TORCH = "not installed: only needed to run specs; pip install '.[replay]' in the checkout"
+
+
 def _torch() -> Sign:
     """In a process of its own: a broken installation, or a device that hangs, must not take this one along."""
     if not sys.executable:
@@ -143,7 +147,7 @@ def _torch() -> Sign:
     if run.returncode:
         last = (run.stderr.strip().splitlines() or ["it ended without a word"])[-1]
         absent = "No module named 'torch'" in last
-        return Sign("torch", "missing", "not installed: only needed to run specs" if absent else f"is broken: {last}")
+        return Sign("torch", "missing", _NO_TORCH if absent else f"is broken: {last}")
     found = json.loads(run.stdout.strip().splitlines()[-1])
     names = found["devices"]
     devices = ", ".join(f"{names.count(name)} x {name}" for name in dict.fromkeys(names)) or "no accelerator"

@@ -52,7 +52,7 @@ Tell = Callable[[str], None]
 
 def replay_text(text: str, path: str, name: str | None, wishes: Wishes, tell: Tell) -> ReplayReport:
     """Replay the specs of a file, or the one named. `tell` hears what is being done. Raises SpecError,
-    with PL061 where torch is missing."""
+    with PL061 where torch or NumPy is missing."""
     need_torch(path, wishes.device)
     replayed: list[Replayed] = []
     left: list[NotReplayed] = []
@@ -66,12 +66,13 @@ def replay_text(text: str, path: str, name: str | None, wishes: Wishes, tell: Te
 
 
 def need_torch(path: str, device: str) -> None:
-    """Raises SpecError PL061, also where there is no such device."""
+    """Raises SpecError PL061, also where NumPy is missing, which torch does not bring along, or the device."""
     from importlib.util import find_spec
 
-    if find_spec("torch") is None:
-        hint = "pip install '.[replay]' in the checkout"
-        raise SpecError(Problem("PL061", "a replay needs PyTorch, which is not installed", whole(path), hint))
+    for module, name in (("torch", "PyTorch"), ("numpy", "NumPy")):
+        if find_spec(module) is None:
+            hint = "pip install '.[replay]' in the checkout"
+            raise SpecError(Problem("PL061", f"a replay needs {name}, which is not installed", whole(path), hint))
     if device == "cuda":
         from placelogic.replay.launch import gpus
 

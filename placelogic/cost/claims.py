@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import product
+from itertools import islice, product
+from operator import eq, ge, gt, le, lt, ne
 
 import sympy
 
 from placelogic.compat import assert_never
-from placelogic.cost.plain import MAX_CASES, NotArithmetic, cases, condition, plain
+from placelogic.cost.plain import MAX_CASES, cases, condition, differences, plain, too_many
 from placelogic.cost.symbols import exact
 from placelogic.cost.totals import Cost
 from placelogic.problem import Problem, SpecError, closest
@@ -38,10 +39,28 @@ class Sides:
         """The claim, told apart by cases. Raises NotArithmetic."""
         lefts, rights = list(cases(self.left)), list(cases(self.right))
         if len(lefts) * len(rights) > MAX_CASES:
-            raise NotArithmetic("it falls into too many cases")
+            raise too_many(self.left, self.right)
         for (here, left), (there, right) in product(lefts, rights):
             conditions = tuple(condition(one) for one in (*here, *there) if one is not sympy.true)
             yield conditions, condition(_relation(self.op, left, right))
+
+    @property
+    def many(self) -> bool:
+        """Whether it is likely to fall into too many cases."""
+        kinds = (sympy.Max, sympy.Min, sympy.Piecewise)
+        return any(2 ** len(side.atoms(*kinds)) > MAX_CASES for side in (self.left, self.right))
+
+    def stronger(self) -> Iterator[tuple[tuple[Compare, ...], Compare]]:
+        """Fewer cases, of a claim that implies this one: where it holds this one does. Raises NotArithmetic."""
+        ways = [(self.left, self.right), (self.right, self.left)]
+        ways = {"<": ways[:1], "<=": ways[:1], ">": ways[1:], ">=": ways[1:], "==": ways}.get(self.op, [])
+        found = [one for small, big in ways for one in islice(differences(small, big), MAX_CASES + 1)]
+        if not ways or len(found) > MAX_CASES:
+            raise too_many(self.left, self.right)
+        op = "<" if self.op in ("<", ">") else "<="
+        for conditions, value in found:
+            here = tuple(condition(one) for one in conditions if one is not sympy.true)
+            yield here, Compare(op, plain(value), number(0))
 
     def nonzero(self, divisor: sympy.Expr) -> Iterator[tuple[tuple[Compare, ...], Compare]]:
         """That a divisor is not zero, told apart by cases. Raises NotArithmetic."""
@@ -53,6 +72,13 @@ class Sides:
         at = {sympy.Symbol(name): exact(value) for name, value in {**self.values, **sizes}.items()}
         left, right = (expr.xreplace(at).doit() for expr in (self.left, self.right))
         return tuple(Fraction(int(side.p), int(side.q)) for side in (left, right))  # type: ignore[return-value]
+
+    def holds_at(self, sizes: Mapping[str, int]) -> bool:
+        """Whether the claim holds at these sizes."""
+        return _HOLDS[self.op](*self.numbers(sizes))
+
+
+_HOLDS = {"<": lt, "<=": le, ">": gt, ">=": ge, "==": eq, "!=": ne}
 
 
 def measured(claim: Compare) -> tuple[str, ...]:

@@ -39,16 +39,17 @@ Codes of the problems found here (PL0 files, PL2 names, PL3 meaning, PL4 arithme
     PL340  a root over a product of open sizes                  PL341  a broadcast among several init lines
     PL342  the start said to be both the same and different     PL343  the fresh gradient or the buffer?
     PL345  micro-batches combined by nothing  PL346  used on the end stages of no axis
-    PL347  routed experts not dealt out whole
+    PL347  routed experts not dealt out whole               PL348  a skip with nothing to look at
     PL350  a size given by an axis            PL351  attention over no split sequence
     PL370  shapes that do not fit
     PL371  experts and no router              PL372  an operation with weights of another kind
     PL373  a block that does not read         PL374  a tensor that nothing uses
     PL375  blocks that do not follow          PL376  dimensions and no block
     PL377  checkpoints that overlap           PL378  a boundary that is not there, or not one
-    PL379  weights of another size than their operations
+    PL379  weights of another size, or other layers, than their operations
     PL391  `used on` against the blocks       PL392  a block that lies on any stage
     PL393  weights of layers that stages share out             PL394  a V with other than two chunks
+    PL395  a boundary over an axis of stages  PL396  an operation that mixes samples
 
     PL400  a size that is no positive whole number              PL401  division by zero
     PL402  a remainder of a fraction          PL403  sizes defined by each other

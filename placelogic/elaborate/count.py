@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from placelogic.elaborate.log import Log
 from placelogic.elaborate.sizes import Sizes
-from placelogic.elaborate.targets import Groups
+from placelogic.elaborate.targets import Group, Groups
 from placelogic.program import expr as ex
 from placelogic.program.expr import Binary, Expr, number
 from placelogic.syntax import ast
@@ -24,11 +24,13 @@ POINTS = 24
 
 
 def count_weights(groups: Groups, layers: Layers, sizes: Sizes, log: Log) -> Groups:
-    """The groups, with the size that the blocks give where none is declared; logs a declared one that differs."""
+    """The groups, with the size that the blocks give where none is declared; logs a declared one that differs, and
+    a number of layers that is not theirs."""
     counted = {name: sizes_of for name, sizes_of in counts(layers).items() if sizes_of is not None}
     members = []
     points: list[Mapping[str, Fraction]] | None = None
     for group in groups.members:
+        _check_layers(group, layers, sizes, log)
         size = counted.get(group.name)
         if size is None:
             members.append(group)
@@ -41,6 +43,24 @@ def count_weights(groups: Groups, layers: Layers, sizes: Sizes, log: Log) -> Gro
                        "leave the size out, or say what the operations are")  # fmt: skip
         members.append(group if group.size is not None else replace(group, size=size))
     return Groups.of(members)
+
+
+def _check_layers(group: Group, layers: Layers, sizes: Sizes, log: Log) -> None:
+    """Weights have the layers of the repeated blocks that use them; what other blocks use (the last norm) may count
+    as one layer each, or not."""
+    from placelogic.layers.stages import used
+
+    using = [block.repeat for block in layers.blocks if group.name in used(block)]
+    if group.layers is None or not using:
+        return
+    repeated: list[Expr | None] = [repeat for repeat in using if repeat is not None]
+    once = len(using) - len(repeated)
+    every = _sum([*repeated, *([number(once)] if once else [])])
+    allowed = [every, _sum(repeated) if repeated else number(1)]
+    if all(there is not None and differs(group.layers, there, sizes) for there in allowed):
+        log.at(group.item, "PL379", f"`{group.name}` is declared with {ex.show(group.layers)} layers, and the blocks that "
+               f"use it have {ex.show(allowed[-1])}", group.statement.span,
+               f"say `layers {ex.show(allowed[-1])}`, or repeat the blocks as often")  # fmt: skip
 
 
 def differs(one: Expr, other: Expr, sizes: Sizes) -> bool:

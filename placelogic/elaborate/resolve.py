@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from placelogic.elaborate import lines, placements, steps
+from placelogic.elaborate import lines, placements, skips, steps
 from placelogic.elaborate.count import count_weights
 from placelogic.elaborate.declare import read_sizes
 from placelogic.elaborate.log import Item, Log
@@ -98,6 +98,10 @@ def resolve(name: str, items: Sequence[Item], span: Span, fixed: Mapping[str, in
         everywhere[group.name] = layouts
         weights.append(_weights(group, layouts, items, groups, sizes, log))
     placements.check_loose_ends(groups, stages, everywhere, log)
+    if layers is not None and layers.blocks and not log.problems:
+        from placelogic.elaborate.across import check_across
+
+        check_across(layers, groups, stages, work.splits, everywhere, log)
     if stages is not None and not log.problems:
         from placelogic.elaborate.stages import check_dealt
 
@@ -188,7 +192,7 @@ def _steps(
         steps.check_host(group, ops, layouts, step.item, step.statement.target.span, log)
         result.append(Step(group.name, ops, True, step.item.origin(span)))
     trained = [group.name for group in weights if not group.frozen]
-    steps.check_together({step.weights: step.ops for step in result}, trained, found, log)
+    skips.check_together({step.weights: step.ops for step in result}, trained, found, log)
     return tuple(result)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from placelogic.compat import assert_never
 from placelogic.elaborate.joining import concat
 from placelogic.elaborate.log import Item, Log
+from placelogic.elaborate.samples import mixes_samples
 from placelogic.elaborate.sizes import Sizes
 from placelogic.elaborate.targets import Group, Groups
 from placelogic.problem import closest
@@ -58,7 +59,9 @@ class BlockReader:
             self.failed.add(line.output)
             return
         operation, dims = made
-        self._unique(line.output, dims, line.span)
+        if self._unique(line.output, dims, line.span) and not self._each_sample_alone(operation, node.span):
+            self.failed.add(line.output)
+            return
         self.define(line.output, dims, line.span)
         self.operations.append(operation)
 
@@ -233,11 +236,20 @@ class BlockReader:
             return None
         return dims[:start] + produced + dims[start + len(contracted) :]
 
-    def _unique(self, name: str, dims: Dims, span: Span) -> None:
+    def _unique(self, name: str, dims: Dims, span: Span) -> bool:
         twice = next((dim for dim in dims if dims.count(dim) > 1), None)
         if twice is not None:
             self.problem("PL370", f"`{name}` would have the dimension `{twice}` twice", span,
                          "declare a second dimension of the same size")  # fmt: skip
+        return twice is None
+
+    def _each_sample_alone(self, op: bl.Operation, span: Span) -> bool:
+        found = mixes_samples(op, self.tensors)
+        if found is not None:
+            self.problem("PL396", f"`{op.output}` {found[0]}: what a sample comes to would depend on {found[1]}, which is "
+                         "not modelled", span,
+                         "the loss is a sum over samples: leave `batch` as it is, and name another dimension")  # fmt: skip
+        return found is None
 
 
 def used_dims(blocks: Sequence[bl.Block]) -> set[str]:

@@ -269,15 +269,3 @@ def _offloads(ops: Sequence[Op]) -> bool:
             case pg.Update():
                 return False
     return False
-
-
-def check_together(
-    steps: dict[str, tuple[Op, ...]], trained: Sequence[str], items: dict[str, StatedStep], log: Log
-) -> None:
-    """A skip is one decision for all: it must stand in the step of all trained weights."""
-    skipping = [name for name, ops in steps.items() if any(isinstance(op, pg.Skip) for op in pg.flat(ops))]
-    without = [name for name in trained if name not in skipping]
-    if skipping and without:
-        step = items[skipping[0]]
-        log.at(step.item, "PL333", f"`{skipping[0]}` skips the update on overflow and `{without[0]}` does not",
-               step.statement.span, "write `skip on overflow` in the step of all trained weights")  # fmt: skip

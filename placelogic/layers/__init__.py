@@ -6,8 +6,8 @@ Nothing here knows a solver: the factors are expressions, and the conditions are
 
 Codes of the problems found here:
 
-    PL380  an axis splits a dimension that a block's tensors do not have
-    PL381  weights cut on a dimension that an operation does not have
+    PL380  an axis splits a dimension that a block's tensors do not have, or of which weights get all
+    PL381  weights cut on a dimension that an operation does not have, or has on both sides
     PL382  an operation that cannot work with its weights cut so
     PL383  activations stated otherwise than they are derived
     PL384  an override that does not fit its boundary

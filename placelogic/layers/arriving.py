@@ -46,27 +46,49 @@ def arriving(program: Program, layers: Layers) -> Layering:
 
 def whole_along(program: Program, axis: str) -> bool:
     """Whether all devices along the axis do the same work on the same data with whole weights: then every tensor
-    and every gradient is whole on each."""
-    return not (
-        axis in program.work.split_axes
-        or program.work.feed(axis) is not None
-        or (program.stages is not None and program.stages.axis == axis)
-        or any(_divides(weights, axis) for weights in program.weights)
-        or any(one.axis == axis and one.kind == "different" for weights in program.weights for one in weights.random)
-    )
+    and every gradient is whole on each. So it is where there is one device."""
+    return _unlike(program, axis) is None
+
+
+def _unlike(program: Program, axis: str) -> str | None:
+    """What makes devices along the axis unlike each other, if anything may."""
+    if next(atom.size for atom in program.mesh.atoms if atom.name == axis) == number(1):
+        return None
+    split = next((split for split in program.work.splits if split.axis == axis), None)
+    if split is not None:
+        return f"{axis} splits the {split.dim}"
+    feed = program.work.feed(axis)
+    if feed is not None and feed.kind == "different":
+        return f"devices along {axis} are fed different samples"
+    if program.stages is not None and program.stages.axis == axis:
+        return f"{axis} has the stages of a pipeline"
+    for weights in program.weights:
+        if (how := _divides(weights, axis)) is not None:
+            return how
+        if any(one.axis == axis and one.kind == "different" for one in weights.random):
+            return f"random numbers of `{weights.name}` differ along {axis}"
+    return None
 
 
 def samples_along(program: Program, axis: str) -> bool:
     """Whether the axis deals out samples and nothing else: then nothing crosses it on the way to the weights."""
     split = next((split for split in program.work.splits if split.axis == axis), None)
-    return split is not None and split.dim == "batch" and not any(_divides(w, axis) for w in program.weights)
+    return split is not None and split.dim == "batch" and all(_divides(w, axis) is None for w in program.weights)
 
 
-def _divides(weights: Weights, axis: str) -> bool:
-    """Whether these weights are not whole along the axis where they are used, or see only a part there."""
-    cuts = (weights.params.cut(axis), weights.activations.cut(axis))
-    used = weights.uses is not None and weights.uses.axis == axis
-    return used or axis in weights.routed or any(cut is not None and cut.letter == "S" for cut in cuts)
+def _divides(weights: Weights, axis: str) -> str | None:
+    """How these weights are not whole along the axis where they are used, or see only a part there, if so."""
+    name = weights.name
+    params, activations = weights.params.cut(axis), weights.activations.cut(axis)
+    if weights.uses is not None and weights.uses.axis == axis:
+        return f"`{name}` is used on some of {axis} only"
+    if axis in weights.routed:
+        return f"`{name}` is routed over {axis}"
+    if params is not None and params.letter == "S":
+        return f"`{name}` is sharded over {axis}"
+    if activations is not None and activations.letter == "S":
+        return f"`{name}` works on pieces over {axis}"
+    return None
 
 
 def _problems(program: Program, line: Override) -> Iterator[Problem]:
@@ -83,8 +105,8 @@ def _problems(program: Program, line: Override) -> Iterator[Problem]:
         if not samples_along(program, axis):
             yield Problem(
                 "PL389",
-                f"whether this is right for `{line.tensor}` depends on operations that are not stated: what arrives there "
-                f"over {axis} may be whole on every device, shares or pieces",
+                f"whether this is right for `{line.tensor}` depends on operations that are not stated: "
+                f"{_reason(program, axis)}, so that what arrives there may be whole on every device, shares or pieces",
                 line.origin.span,
                 BLOCKS,
             )
@@ -97,6 +119,16 @@ def _problems(program: Program, line: Override) -> Iterator[Problem]:
                 f"if the gradients of the weights are combined, say `sync {line.tensor} over {axis} by ...`; else write the "
                 "operations of a layer in a block, and say it of one of its tensors",
             )
+
+
+def _reason(program: Program, axis: str) -> str:
+    """Why it is not known what arrives."""
+    split = next((split for split in program.work.splits if split.axis == axis), None)
+    if split is not None and split.dim == "batch":  # then something else does it
+        return next(how for weights in program.weights if (how := _divides(weights, axis)) is not None)
+    found = _unlike(program, axis)
+    assert found is not None
+    return found
 
 
 # --- what a line does --------------------------------------------------------------------------

@@ -17,7 +17,7 @@ def attended(op: bl.Attention, keys: Dims, come: Sequence[Lay], trades: bool) ->
         return [op.heads, op.kv_heads, op.kv_heads]
     if query == op.heads and key == value == op.kv_heads:
         return [query, key, value]
-    if query == op.heads == op.kv_heads and all(lay in (None, op.heads) for lay in come):
+    if query == op.heads == op.kv_heads:
         return [op.heads, op.heads, op.heads]  # each query head has a key head of its own
     mixing = {op.sequence, keys[-1], op.kv_heads}
     if key == value and key is not None and query == key and key not in mixing:
@@ -26,9 +26,7 @@ def attended(op: bl.Attention, keys: Dims, come: Sequence[Lay], trades: bool) ->
     return [query if query in (op.heads, op.sequence) else None, None, None]
 
 
-def put_together(
-    block: Block, op: bl.Concat, come: Sequence[Lay], want: Lay
-) -> tuple[Lay, list[tuple[Lay, bool]]]:
+def put_together(block: Block, op: bl.Concat, come: Sequence[Lay], want: Lay) -> tuple[Lay, list[tuple[Lay, bool]]]:
     """How the result of a concat lies, and for each part how it is to lie, and whether its gradient comes back as
     shares: where others are cut on a dimension that it does not have."""
     dims = [block.tensors[tensor][:-1] for tensor in op.inputs]

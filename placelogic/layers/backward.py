@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from placelogic.layers.operations import is_name_only
+from placelogic.layers.attention import part_of_keys, part_of_scores
+from placelogic.layers.operations import apart, is_name_only
 from placelogic.layers.parts import taken_apart
+from placelogic.layers.places import experts_dim
 from placelogic.layers.scale import scale_of
-from placelogic.layers.values import Key, Part, Piece, Shape, Term, Value, each, merged, product, share, through, tie
+from placelogic.layers.values import Key, Part, Shape, Term, Value, each, merged, product, share, through, tie
 from placelogic.program import block as bl
 from placelogic.program.block import Block
 from placelogic.program.plan import Work
@@ -33,7 +35,7 @@ def backward(
     """`arrived`: the gradient of the output, as it lies (`shape`) before its boundaries; `ins`: the inputs as
     they were read; `name`: of the operation in this layer, unlike all others."""
     op = block.operations[index]
-    arrived = _handed_on(op, arrived, ins, shape)
+    arrived = _handed_on(block, op, arrived, ins, shape)
     own = frozenset(axis for axis, where in work.items() if where.weights is not None)
     match op:
         case bl.Linear():
@@ -41,7 +43,7 @@ def backward(
             for axis in own:
                 if ins[0].shape.get(axis) is None:
                     back = share(back, axis, ins[0].shape)
-                else:
+                elif work[axis].weights != experts_dim(block, op):
                     back = tie(back, axis, ins[0].shape)
             met = each(arrived, _lose_folded(frozenset(shape)))
             return Back((replace(back, shape=ins[0].shape),), _of_weights(met, ins[0], ins[0].shape, own, name), own)
@@ -67,11 +69,12 @@ def backward(
         case bl.Concat():
             return Back(taken_apart(arrived, ins, shape, name))
         case bl.Attention():
-            return _attention(op, arrived, ins, name)
+            return _attention(block, op, arrived, ins, name)
         case bl.Dispatch():
             back = through(arrived, name)
-            for axis in work:
-                back = share(back, axis, ins[0].shape)
+            for axis, where in work.items():
+                if where.pieces is not None:
+                    back = share(back, axis, ins[0].shape)
             return Back((replace(back, shape=ins[0].shape),))
         case bl.Combine():
             return _combine(arrived, ins, work, name)
@@ -79,27 +82,25 @@ def backward(
             raise AssertionError(f"no backward pass of its own: {op}")
 
 
-def _handed_on(op: bl.Operation, arrived: Value, ins: Sequence[Value], shape: Shape) -> Value:
+def _handed_on(block: Block, op: bl.Operation, arrived: Value, ins: Sequence[Value], shape: Shape) -> Value:
     """What arrives, as this operation can hand it on. Place by place the same for all places: what was added up
-    place by place still is. Else that is no gradient any more, as are pieces of something else."""
+    place by place still is. Else that is no gradient any more, as are pieces of something else. What is nothing
+    outside of a piece still is, where places outside of it meet nothing in it."""
     simple = isinstance(op, (bl.Bias, bl.Add)) or (isinstance(op, bl.Elementwise) and op.function == "scale")
     kept = frozenset(shape) if simple else frozenset()
     if isinstance(op, bl.Linear):
         kept = frozenset(axis for axis, dim in shape.items() if ins[0].shape.get(axis) == dim)
+    dims = apart(block, op)
 
     def change(term: Term) -> Term:
         left = _lose_folded(term.folded - kept)(term)
-        return left if simple else replace(left, aligned=frozenset())
+        return replace(left, aligned=frozenset(piece for piece in left.aligned if piece[1] in dims))
 
     return each(arrived, change)
 
 
 def _lose_folded(axes: frozenset[str]):  # type: ignore[no-untyped-def]
     return lambda term: replace(term, folded=term.folded - axes, lost=term.lost | (term.folded & axes))
-
-
-def _aligned(piece: Piece):  # type: ignore[no-untyped-def]
-    return lambda term: replace(term, aligned=term.aligned | {piece})
 
 
 def _of_weights(arrived: Value, read: Value | None, shape: Shape, own: frozenset[str], name: int) -> Value:
@@ -124,30 +125,23 @@ def _times(arrived: Value, read: Value, shape: Shape, name: int) -> Value:
     return merged(Value(shape, parts))
 
 
-def _attention(op: bl.Attention, arrived: Value, ins: Sequence[Value], name: int) -> Back:
+def _attention(block: Block, op: bl.Attention, arrived: Value, ins: Sequence[Value], name: int) -> Back:
     query, key, value = ins
-    mixed = _times(arrived, value, query.shape, name)
-    to_key, to_value = through(mixed, name + 1), through(arrived, name + 2)
-    heads: tuple[str, ...] = ()
-    for axis, dim in query.shape.items():
-        if axis not in key.shape:
-            to_key = share(to_key, axis, key.shape)
-            to_value = share(to_value, axis, value.shape)
-            if dim == op.heads:  # what comes back is about the key heads of these queries only
-                to_key = each(to_key, _aligned((axis, op.kv_heads, heads)))
-                to_value = each(to_value, _aligned((axis, op.kv_heads, heads)))
-        if dim == op.heads:
-            heads = (*heads, axis)
-    return Back((mixed, replace(to_key, shape=key.shape), replace(to_value, shape=value.shape)))
+    mixed = part_of_scores(block, op, ins, _times(arrived, value, query.shape, name))
+    to_key = part_of_keys(op, query.shape, through(mixed, name + 1), key.shape)
+    to_value = part_of_keys(op, query.shape, through(arrived, name + 2), value.shape)
+    return Back((mixed, to_key, to_value))
 
 
 def _combine(arrived: Value, ins: Sequence[Value], work: Mapping[str, Work], name: int) -> Back:
     made, scores = ins
     to_made = _times(arrived, scores, made.shape, name + 1)
     to_scores = _times(arrived, made, scores.shape, name + 2)
-    for axis in work:
-        to_made = tie(to_made, axis, made.shape)
+    for axis, where in work.items():
+        if where.pieces is not None:
+            to_made = tie(to_made, axis, made.shape)
+            to_scores = share(to_scores, axis, scores.shape)
     for axis in made.shape:
-        if axis not in scores.shape:
+        if axis not in scores.shape and not (axis in work and work[axis].pieces is not None):
             to_scores = share(to_scores, axis, scores.shape)  # adds up over its pieces of what experts make
     return Back((to_made, to_scores))

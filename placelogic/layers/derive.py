@@ -50,7 +50,6 @@ def complete(program: Program) -> Program:
         return replace(program, layering=arriving(program, layers))
     _check_order(program)
     found = nominal(program, layers)
-    check_heads(program, layers.blocks, found.plan)
     plan, crossings = overridden(layers, found.plan)
     every = cases(layers, plan, found.walk, found.layers)
     deviating, plain = flows(program, every, found.walk)
@@ -74,6 +73,7 @@ def nominal(program: Program, layers: Layers) -> Nominal:
     for axis in program.mesh.axes:
         plans.append(plan_axis(program, layers.blocks, axis, stream(program, layers.blocks, axis)))
     plan = _joined(layers.blocks, plans)
+    check_heads(program, layers.blocks, plan)
     first = layers.blocks[0]
     split = frozenset(program.work.split_axes)
     walk = Walk(plan, layers.blocks, program.mesh.axes, split)
@@ -133,18 +133,22 @@ def _apart(one: str | None, other: str | None) -> bool:
 
 def _placed(program: Program, layers: Layers, weights: Weights, found: Nominal) -> Weights:
     """The weights with their activations placed as derived. Raises PL383 where the spec itself states them otherwise,
-    PL385 where the operations of one group see different things."""
+    PL385 where the operations of one group see different things, PL380 where one sees all of what an axis splits."""
     mine = [g for g in found.walk.gradients if weights_of(_op(layers, g)) == weights.name]
     if not mine:
         return weights
     mine.sort(key=lambda g: (g.layer, g.index))
     cuts = list(weights.activations.cuts)
     for axis in program.mesh.axes:
-        if axis in program.work.split_axes or (weights.uses is not None and weights.uses.axis == axis):
+        if axis in program.work.split_axes:
+            _check_split(program, layers, weights, mine, axis, found)
             continue
-        seen = {(g.block, g.index): _share(g, axis) for g in mine}
+        if weights.uses is not None and weights.uses.axis == axis:
+            continue
+        met = axis in weights.routed and any(_meets(found.plan, g, axis) for g in mine)
+        seen = {(g.block, g.index): met or _share(g, axis) for g in mine}
         stated = weights.activations.cut(axis)
-        if stated is not None and stated.letter == "S":
+        if stated is not None and stated.letter == "S" and not met:
             try:
                 for gradient in mine:
                     _check_stated(layers, weights, stated, gradient, axis, found)
@@ -165,6 +169,31 @@ def _placed(program: Program, layers: Layers, weights: Weights, found: Nominal) 
     return replace(weights, activations=replace(weights.activations, cuts=tuple(cuts)))
 
 
+def _check_split(
+    program: Program, layers: Layers, weights: Weights, mine: list[Gradient], axis: str, found: Nominal
+) -> None:
+    """Along an axis that splits the work a gradient is each device's own share: that is how steps and denominators
+    take it. Raises PL380 where that is not so, because pieces were put together before the weights met them."""
+    cut = weights.params.cut(axis)
+    elsewhere = axis in weights.routed or (cut is not None and cut.letter == "S")  # what is not there is FW01
+    if weights.frozen or elsewhere or any(need.axis == axis for need in found.walk.needs):
+        return
+    for gradient in mine:
+        if all(axis in term.share for part in gradient.value.parts.values() for term in part.terms):
+            continue
+        op = _op(layers, gradient)
+        dim = next(split.dim for split in program.work.splits if split.axis == axis)
+        raise SpecError(
+            Problem(
+                "PL380",
+                f"axis `{axis}` splits the {dim}, and `{op.output}` is made with `{weights.name}` from what was put together "
+                "over it: the gradient there is not of a device's own share of the work",
+                op.origin.span,
+                f"put it together after the operations with weights, or do not split the {dim} over {axis}",
+            )
+        )
+
+
 def _op(layers: Layers, gradient: Gradient):  # type: ignore[no-untyped-def]
     return _block(layers, gradient).operations[gradient.index]
 
@@ -175,6 +204,12 @@ def _block(layers: Layers, gradient: Gradient) -> Block:
 
 def _share(gradient: Gradient, axis: str) -> bool:
     return any(axis in term.share for part in gradient.value.parts.values() for term in part.terms)
+
+
+def _meets(plan: Plan, gradient: Gradient, axis: str) -> bool:
+    """Whether tokens of other devices meet the experts that this one has."""
+    where = plan.work.get((gradient.block, gradient.index), {}).get(axis)
+    return where is not None and where.weights is not None
 
 
 def _dim(layers: Layers, gradient: Gradient, axis: str, found: Nominal) -> str | None:

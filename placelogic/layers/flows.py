@@ -72,7 +72,8 @@ def _share(gradient: Gradient) -> frozenset[str]:
 
 def _path(term: Term, usual: frozenset[str]) -> Path:
     kinds = {axis: "share" if axis in term.share else "copy" for axis in sorted(term.share ^ usual)}
-    return Path(term.scale.expr(), kinds, term.tied, term.lost | term.folded, term.counted, term.through)  # type: ignore[arg-type]
+    lost = term.lost | term.folded
+    return Path(term.scale.expr(), kinds, term.tied, lost, term.counted, term.through, term.heaped)  # type: ignore[arg-type]
 
 
 def _is_plain(path: Path) -> bool:

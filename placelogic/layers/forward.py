@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from placelogic.compat import assert_never
+from placelogic.layers import attention
 from placelogic.layers.operations import is_name_only
 from placelogic.layers.parts import put_together
 from placelogic.layers.places import experts_dim
@@ -21,11 +22,11 @@ from placelogic.layers.values import (
     added,
     each,
     fresh,
+    lies,
     merged,
     product,
     share,
     through,
-    torn,
     without,
 )
 from placelogic.program import block as bl
@@ -85,8 +86,8 @@ def forward(
         case bl.Concat():
             return put_together(block, op, ins, name)
         case bl.Attention():
-            _attention(op, ins)
-            return _as(ins[0].shape, ins[2], name)
+            attention.check(block, op, ins)
+            return _as(attention.made(block, op, ins), ins[2], name)
         case bl.Dispatch():
             return _dispatch(block, op, name, value, work, router)
         case bl.Combine():
@@ -111,7 +112,7 @@ def _alike(ins: Sequence[Value]) -> None:
         for axis in (*ins[0].shape, *other.shape):
             one, two = ins[0].shape.get(axis), other.shape.get(axis)
             if one != two:
-                raise Misfit(axis, f"gets {_lies(one)} and {_lies(two)} over {axis}", slot)
+                raise Misfit(axis, f"gets {lies(one)} and {lies(two)} over {axis}", slot)
         for dim in set(ins[0].shape.values()):
             _same_order(ins[0].shape, dim, other.shape, dim)
 
@@ -121,10 +122,6 @@ def _same_order(one: Shape, dim: str, other: Shape, same: str) -> None:
     here, there = ([axis for axis, cut in shape.items() if cut == d] for shape, d in ((one, dim), (other, same)))
     if here != there:
         raise Disorder(here[0], f"pieces of {dim} over {' and '.join(here)} meet pieces over {' and '.join(there)}")
-
-
-def _lies(dim: str | None) -> str:
-    return "a whole tensor" if dim is None else f"pieces of {dim}"
 
 
 def _as(shape: Shape, value: Value, name: int) -> Value:
@@ -144,20 +141,20 @@ def _linear(block: Block, op: bl.Linear, name: int, value: Value, work: Mapping[
         cut, dim = where.weights, value.shape.get(axis)
         if cut is None:
             continue
-        if dim == cut == experts:
+        if dim == cut and (cut == experts or cut in op.contracted):
             _outermost(value, axis, work)
         if cut == experts or cut in op.contracted:
             if dim != cut:
-                raise Misfit(axis, f"multiplies by its part of {cut} over {axis}, and gets {_lies(dim)}")
+                raise Misfit(axis, f"multiplies by its part of {cut} over {axis}, and gets {lies(dim)}")
             if cut in op.contracted:
                 shape = without(shape, axis)
                 out = share(out, axis, shape)
         elif dim is not None:
-            raise Misfit(axis, f"makes its part of {cut} over {axis}, and gets {_lies(dim)}")
+            raise Misfit(axis, f"makes its part of {cut} over {axis}, and gets {lies(dim)}")
         else:
             shape[axis] = cut
-            out = each(out, torn(axis), shape)
-    return out
+            out = each(out, _cut_share(axis), shape)
+    return replace(out, shape=shape)
 
 
 def _outermost(value: Value, axis: str, work: Mapping[str, Work]) -> None:
@@ -173,6 +170,15 @@ def _outermost(value: Value, axis: str, work: Mapping[str, Work]) -> None:
         )
 
 
+def _cut_share(axis: str):  # type: ignore[no-untyped-def]
+    def change(term: Term) -> Term:
+        if axis in term.share:
+            return replace(term, share=term.share - {axis}, lost=term.lost | {axis})
+        return term
+
+    return change
+
+
 def _bias(block: Block, op: bl.Bias, name: int, value: Value, work: Mapping[str, Work]) -> Value:
     pieces = set()
     for axis, where in work.items():
@@ -182,7 +188,7 @@ def _bias(block: Block, op: bl.Bias, name: int, value: Value, work: Mapping[str,
         elif where.weights is not None and dim == where.weights:
             _outermost(value, axis, work)
         elif where.weights is not None:
-            raise Misfit(axis, f"adds its part of {where.weights} over {axis}, and gets {_lies(dim)}")
+            raise Misfit(axis, f"adds its part of {where.weights} over {axis}, and gets {lies(dim)}")
     term = Term(scale_of(op.scale), frozenset(pieces))
     parts: dict[Key, Part] = {**value.parts, frozenset([(name,)]): Part(1, (term,))}
     return merged(Value(value.shape, parts))
@@ -215,24 +221,6 @@ def multiplied(one: Value, two: Value, name: int) -> Value:
     return merged(Value(one.shape, parts))
 
 
-def _attention(op: bl.Attention, ins: Sequence[Value]) -> None:
-    query, key, value = (tensor.shape for tensor in ins)
-    for axis in dict.fromkeys((*query, *key, *value)):
-        q, k, v = query.get(axis), key.get(axis), value.get(axis)
-        if k != v:
-            raise Misfit(axis, f"gets keys as {_lies(k)} and values as {_lies(v)} over {axis}", 2)
-        mixing = (op.sequence, op.heads, op.kv_heads)
-        by_heads = q == op.heads and k in (op.kv_heads, None)
-        by_place = q == op.sequence and k is None
-        apart = q == k and q not in mixing
-        if not (by_heads or by_place or apart):
-            if k == op.sequence:
-                raise Misfit(axis, f"takes a softmax over {k}, and gets keys and values of pieces of it over {axis}", 1)
-            raise Misfit(axis, f"gets queries as {_lies(q)} and keys as {_lies(k)} over {axis}", 1)
-    shared = {axis: dim for axis, dim in query.items() if axis in key}
-    _same_order(shared, op.heads, key, op.kv_heads)
-
-
 def _dispatch(
     block: Block, op: bl.Dispatch, name: int, value: Value, work: Mapping[str, Work], router: Shape | None
 ) -> Value:
@@ -240,34 +228,36 @@ def _dispatch(
     for axis in dict.fromkeys((*value.shape, *(router or {}))):
         if router is not None and value.shape.get(axis) != router.get(axis):
             raise Misfit(
-                axis, f"gets {_lies(value.shape.get(axis))} and scores of {_lies(router.get(axis))} over {axis}"
+                axis, f"gets {lies(value.shape.get(axis))} and scores of {lies(router.get(axis))} over {axis}"
             )
-    for axis in work:  # along which each device has experts of its own
-        if axis in value.shape:
-            raise Misfit(axis, f"needs the same tokens along {axis}, and gets {_lies(value.shape[axis])}")
-        out = each(out, torn(axis), {**out.shape, axis: block.tensors[op.output][0]})
+    for axis, where in work.items():
+        if where.pieces is not None:
+            if axis in value.shape:
+                raise Misfit(axis, f"needs the same tokens along {axis}, and gets {lies(value.shape[axis])}")
+            out = each(out, _cut_share(axis), {**out.shape, axis: where.pieces})
     return out
 
 
 def _combine(block: Block, op: bl.Combine, name: int, ins: Sequence[Value], work: Mapping[str, Work]) -> Value:
     made, scores = ins
-    for axis in dict.fromkeys((*made.shape, *scores.shape, *work)):
+    pieces = [axis for axis, where in work.items() if where.pieces is not None]
+    for axis in dict.fromkeys((*made.shape, *scores.shape, *pieces)):
         m, s = made.shape.get(axis), scores.shape.get(axis)
-        if axis in work:
+        if axis in pieces:
             if m != work[axis].pieces or s is not None:
-                raise Misfit(axis, f"adds up its own experts over {axis}, and gets {_lies(m)} and scores of {_lies(s)}")
-        elif m != s and not (s is None and m in _rest(block, op)):
-            raise Misfit(axis, f"gets {_lies(m)} and scores of {_lies(s)} over {axis}")
-    shape = without(made.shape, *work)
-    out = multiplied(made, scores, name)
-    for axis in work:
+                raise Misfit(axis, f"adds up its own experts over {axis}, and gets {lies(m)} and scores of {lies(s)}")
+        elif m != s and not (s is None and m in _rest(block, op)) or m == block.tensors[op.input][0]:
+            raise Misfit(axis, f"gets {lies(m)} and scores of {lies(s)} over {axis}")
+    shape = {axis: dim for axis, dim in made.shape.items() if axis not in pieces}
+    out = replace(multiplied(made, replace(scores, shape=made.shape), name), shape=shape)
+    for axis in pieces:
         out = share(out, axis, shape)
     return out
 
 
 def _rest(block: Block, op: bl.Combine) -> set[str]:
     """The dimensions of what experts make that scores do not have."""
-    return set(block.tensors[op.input]) - set(block.tensors[op.router])
+    return set(block.tensors[op.input][1:]) - set(block.tensors[op.router])
 
 
 def _vocabulary(op: bl.CrossEntropy, value: Value, nominal: Sequence[Shape] | None) -> None:
@@ -278,5 +268,5 @@ def _vocabulary(op: bl.CrossEntropy, value: Value, nominal: Sequence[Shape] | No
         if dim == op.vocabulary and op.parallel and value.shape.get(axis) != dim:
             raise Misfit(
                 axis,
-                f"adds up the pieces of {dim} of all devices along {axis}, and each has {_lies(value.shape.get(axis))}",
+                f"adds up the pieces of {dim} of all devices along {axis}, and each has {lies(value.shape.get(axis))}",
             )

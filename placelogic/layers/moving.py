@@ -6,7 +6,21 @@ from dataclasses import replace
 from fractions import Fraction
 
 from placelogic.layers.scale import ONE, Scale, of_axis, scale_of
-from placelogic.layers.values import Disorder, Misfit, Shape, Term, Value, each, once, shared, tied, torn, without
+from placelogic.layers.values import (
+    Disorder,
+    Misfit,
+    Piece,
+    Shape,
+    Term,
+    Value,
+    each,
+    lies,
+    once,
+    shared,
+    tied,
+    whole,
+    without,
+)
 from placelogic.program.plan import Move
 
 ITEMS = ("batch", "tokens")
@@ -61,8 +75,8 @@ def moved_forward(value: Value, move: Move, axis: str) -> Value:
                 shape[axis] = move.dim or ""
         case "gather":
             if dim != move.dim:
-                raise Misfit(axis, f"puts together pieces of {move.dim} over {axis}, and gets {_lies(dim)}")
-            if [a for a, cut in shape.items() if cut == dim][-1] != axis:
+                raise Misfit(axis, f"puts together pieces of {move.dim} over {axis}, and gets {lies(dim)}")
+            if cutting(shape, dim or "")[-1] != axis:
                 raise Disorder(
                     axis, f"its pieces of {dim} over {axis} are put together while other axes still cut them"
                 )
@@ -70,13 +84,13 @@ def moved_forward(value: Value, move: Move, axis: str) -> Value:
             change = _same
         case "slice" | "pad":
             if dim is not None:
-                raise Misfit(axis, f"cuts {move.dim} over {axis}, and gets {_lies(dim)}")
+                raise Misfit(axis, f"cuts {move.dim} over {axis}, and gets {lies(dim)}")
             shape[axis] = move.dim or ""
-            change = torn(axis)
+            change = _cut(axis)
         case "exchange":
             if dim != move.dim:
-                raise Misfit(axis, f"exchanges pieces of {move.dim} over {axis}, and gets {_lies(dim)}")
-            if dim not in ITEMS and [a for a, cut in shape.items() if cut == dim][-1] != axis:
+                raise Misfit(axis, f"exchanges pieces of {move.dim} over {axis}, and gets {lies(dim)}")
+            if dim not in ITEMS and cutting(shape, dim or "")[-1] != axis:
                 raise Disorder(axis, f"its pieces of {dim} over {axis} are exchanged while other axes still cut them")
             del shape[axis]
             shape[axis] = move.into or ""  # inside of what is cut already
@@ -84,7 +98,10 @@ def moved_forward(value: Value, move: Move, axis: str) -> Value:
         case "root":
             if dim is not None:
                 raise Misfit(axis, f"sends one piece of its {dim} to all of {axis}")
-            change = torn(axis)
+
+            def change(term: Term) -> Term:
+                return replace(term, share=term.share - {axis}, lost=term.lost | (term.share & {axis}))
+
         case _:
             raise AssertionError(move.kind)
     return _stated(each(value, change, shape), move)
@@ -110,7 +127,8 @@ def moved_backward(value: Value, move: Move, axis: str, before: Shape) -> Value:
         case "gather" | "exchange":
             change = _unfolded(axis, _same) if dim == move.dim else _lose(axis)
         case "pad":
-            change = _unfolded(axis, shared(axis)) if dim == move.dim else _lose(axis)
+            piece = (axis, move.dim or "", cutting(before, move.dim or ""))
+            change = _unfolded(axis, _padded(piece)) if dim == move.dim else _lose(axis)
         case "root":
             change = _lose(axis)
     return _stated(each(value, change, shape), move)
@@ -122,10 +140,6 @@ def _stated(value: Value, move: Move) -> Value:
         return value
     origins = (move.origin,) if move.origin.stated else ()
     return each(value, lambda t: replace(t, scale=t.scale * scale, through=once(t.through, origins)))
-
-
-def _lies(dim: str | None) -> str:
-    return "a whole tensor" if dim is None else f"pieces of {dim}"
 
 
 def _same(term: Term) -> Term:
@@ -141,9 +155,17 @@ def _summed(axis: str, count: Scale, mean: bool):  # type: ignore[no-untyped-def
     def change(term: Term) -> Term:
         if axis in term.share:
             divided = count.inverse() if mean else ONE
-            left = frozenset(piece for piece in term.aligned if piece[0] != axis)
-            return replace(term, share=term.share - {axis}, scale=term.scale * divided, aligned=left)
+            return replace(whole(term, axis), scale=term.scale * divided)
         return term if mean else replace(term, scale=term.scale * count, counted=term.counted | {axis})
+
+    return change
+
+
+def _cut(axis: str):  # type: ignore[no-untyped-def]
+    def change(term: Term) -> Term:
+        if axis in term.share:
+            return replace(term, share=term.share - {axis}, lost=term.lost | {axis})
+        return term
 
     return change
 
@@ -155,7 +177,7 @@ def _folded(axis: str, count: Scale, mean: bool):  # type: ignore[no-untyped-def
         if axis in term.folded:  # all have the same already
             return term if mean else replace(term, scale=term.scale * count, counted=term.counted | {axis})
         scale = term.scale * count.inverse() if mean else term.scale
-        return replace(term, scale=scale, folded=term.folded | {axis})
+        return replace(term, scale=scale, folded=term.folded | {axis}, heaped=term.heaped | {axis})
 
     return change
 
@@ -168,12 +190,21 @@ def _own_piece(axis: str, dim: str, shape: Shape):  # type: ignore[no-untyped-de
     """Cut without adding up. Where a device's share is nothing outside of the piece it keeps, that is all of it."""
 
     def change(term: Term) -> Term:
-        found = [piece for piece in term.aligned if piece[:2] == (axis, dim)]
-        if axis in term.share and found and all(shape.get(other) == dim for other in found[0][2]):
-            return replace(term, share=term.share - {axis}, aligned=term.aligned - frozenset(found))
+        if axis in term.share and (axis, dim, cutting(shape, dim)) in term.aligned:
+            return whole(term, axis)
         return tied(axis)(term)
 
     return change
+
+
+def _padded(piece: Piece):  # type: ignore[no-untyped-def]
+    """A piece, and zeros in the place of those of others."""
+    return lambda term: replace(shared(piece[0])(term), aligned=term.aligned | {piece})
+
+
+def cutting(shape: Shape, dim: str) -> tuple[str, ...]:
+    """The axes that cut a dimension, from the outside."""
+    return tuple(axis for axis, cut in shape.items() if cut == dim)
 
 
 def _lose(axis: str):  # type: ignore[no-untyped-def]

@@ -43,6 +43,29 @@ def weights_of(op: bl.Operation) -> str | None:
             return None
 
 
+def apart(block: bl.Block, op: bl.Operation) -> frozenset[str]:
+    """The dimensions along which no place of an input meets another place: a gradient that is nothing at a place of
+    the output is nothing there of every input."""
+    dims = frozenset(block.tensors[op.output])
+    match op:
+        case bl.Linear() | bl.Router():
+            made = op.produced if isinstance(op, bl.Linear) else (op.experts,)
+            return dims & frozenset(block.tensors[op.input]) - {*op.contracted, *made}
+        case bl.Norm():
+            return dims - {*op.over}
+        case bl.Bias() | bl.Elementwise() | bl.Add() | bl.Multiply():
+            return dims
+        case bl.Concat():
+            return dims - {block.tensors[op.output][-1]}
+        case bl.Attention():
+            ends = (block.tensors[op.key][-1], block.tensors[op.value][-1])
+            return dims - {op.sequence, op.heads, op.kv_heads, *ends}
+        case bl.CrossEntropy():
+            return dims - {op.vocabulary}
+        case _:
+            return frozenset()  # rows that are sent to experts are not where they were
+
+
 def tables(blocks: Sequence[bl.Block]) -> frozenset[tuple[str, bl.Dims, bl.Dims]]:
     """The tables of embeddings, as a linear that uses them turned round would name them."""
     return frozenset(

@@ -30,7 +30,7 @@ def put_together(block: Block, op: bl.Concat, ins: Sequence[Value], name: int) -
             orders = [[axis for axis, cut in shape.items() if cut == dim] for shape in (first, value.shape)]
             if orders[0] != orders[1]:
                 raise Misfit(orders[1][0], f"puts together pieces of {dim} that are cut in another order", slot)
-    return added([replace(through(value, _part(name, slot)), shape=dict(first)) for slot, value in enumerate(ins)])
+    return added([through(value, _part(name, slot)) for slot, value in enumerate(ins)])  # lies as the first one
 
 
 def taken_apart(arrived: Value, ins: Sequence[Value], shape: Shape, name: int) -> tuple[Value, ...]:

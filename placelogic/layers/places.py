@@ -45,7 +45,7 @@ def weights_dim(program: Program, block: Block, op: bl.Operation, axis: str) -> 
         return None
     splits = axis in program.work.split_axes
     if axis in weights.routed:
-        return experts_dim(block, op) if splits else None
+        return experts_dim(block, op)
     if splits or cut.dim == "flat":
         return None  # the parameters are not there: FW01 says so
     # A table that is turned round is cut where the embedding cuts it: it is one table.
@@ -72,6 +72,12 @@ def weights_dim(program: Program, block: Block, op: bl.Operation, axis: str) -> 
     return cut.dim
 
 
+def sent_whole(program: Program, op: bl.Linear, axis: str, come: str | None) -> bool:
+    """Whether every device sends all tokens along the axis: then a device computes as if it had all experts. Where
+    each has tokens of its own these meet their experts."""
+    return come is None and axis in program.group(op.weights).routed
+
+
 def _turned(program: Program, op: bl.Linear) -> bool:
     assert program.layers is not None
     return (op.weights, op.contracted, op.produced) in tables(program.layers.blocks)
@@ -91,6 +97,22 @@ def sides(block: Block, op: bl.Operation) -> tuple[Dims, Dims]:
             return (op.experts,), op.contracted
         case _:
             return (), ()
+
+
+def check_sides(block: Block, op: bl.Linear | bl.Embedding, cut: str, axis: str) -> None:
+    """Raises PL381 where both sides of a matrix have the dimension on which it is cut: tensors are told apart by
+    the names of their dimensions, so pieces of what it makes would pass for pieces of what it reads."""
+    own, other = sides(block, op)
+    if cut in own and cut in other:
+        raise SpecError(
+            Problem(
+                "PL381",
+                f"`{op.weights}` is cut on {cut} over {axis}, and this operation has {cut} on both sides: what the pieces "
+                "are of cannot be told",
+                op.origin.span,
+                f"give one side another name, such as `{cut}2` with `dims {cut}2 = {cut}`",
+            )
+        )
 
 
 def experts_dim(block: Block, op: bl.Operation) -> str | None:

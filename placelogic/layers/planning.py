@@ -13,7 +13,7 @@ from placelogic.compat import assert_never
 from placelogic.layers.attending import attended, put_together
 from placelogic.layers.crossing import SHARE, Lay, crossing, written
 from placelogic.layers.operations import inputs
-from placelogic.layers.places import ANY, experts_dim, split_dim, stated_dim, weights_dim
+from placelogic.layers.places import ANY, check_sides, experts_dim, sent_whole, split_dim, stated_dim, weights_dim
 from placelogic.layers.wants import wants
 from placelogic.problem import Problem, SpecError
 from placelogic.program import block as bl
@@ -139,8 +139,9 @@ class AxisPlan:
         experts = experts_dim(self.block, op)
         if cut == ANY:
             cut = come if come in op.contracted else op.produced[0]
-        if cut is None:
+        if cut is None or cut == experts and sent_whole(self.program, op, self.axis, come):
             return self._take(index, 0, self._kept(op, come, op.contracted))
+        check_sides(self.block, op, cut, self.axis)
         self.work[index] = Work(weights=cut)
         if cut == experts:
             return self._take(index, 0, cut)
@@ -179,6 +180,7 @@ class AxisPlan:
             cut = op.vocabulary
         if cut is None:
             return self._take(index, 0, come)
+        check_sides(self.block, op, cut, self.axis)
         self.work[index] = Work(weights=cut)
         self._take(index, 0, None)
         return SHARE if cut == op.vocabulary else cut
@@ -251,12 +253,10 @@ class AxisPlan:
             self._take(index, 0, made)
             self._take(index, 1, None, partial=True)
             return made
-        if made in tokens and scores is None:
-            scores = made
-        made = scores
-        self._take(index, 0, made)
-        self._take(index, 1, scores)
-        return made
+        both = made if scores is None else scores  # whole, or pieces of tokens
+        self._take(index, 0, both)
+        self._take(index, 1, both)
+        return both
 
     def _collective(self, index: int, op: bl.Collective, come: Lay) -> Lay:
         self._take(index, 0, come)

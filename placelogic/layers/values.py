@@ -24,12 +24,13 @@ Piece = tuple[str, str, tuple[str, ...]]
 class Term:
     """`share`: axes along which devices hold addable shares. `tied`: axes along which each device has, of its
     own piece, its own share only, the others are lost. `lost`: axes along which this is no value any more.
-    `through`: what a person stated on the way. `counted`: axes along which copies were added up.
+    `through`: what a person stated on the way. `counted`: axes along which copies were added up, `heaped`: along which
+    pieces were added up place by place, whatever came of it later.
 
     Of gradients only, until an operation cannot hand it on: `folded`: axes that cut a dimension, along which the
     pieces were added up place by place, so that each device has the sum of all at the places of its own piece.
-    `aligned`: of shares along an axis each device's is nothing outside its own piece of a dimension, where the
-    axes that stand there too already cut it."""
+    `aligned`: of shares along an axis each device's is nothing outside its own piece of a dimension: of what it has
+    of it where just the axes that stand there too, in this order, cut it already."""
 
     scale: Scale = ONE
     share: frozenset[str] = frozenset()
@@ -39,6 +40,7 @@ class Term:
     through: tuple[Origin, ...] = ()
     folded: frozenset[str] = frozenset()
     aligned: frozenset[Piece] = frozenset()
+    heaped: frozenset[str] = frozenset()
 
     @property
     def same(self) -> tuple[object, ...]:
@@ -48,7 +50,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """`times`: how often one device has it, which is as often as there are terms."""
+    """`times`: how often one device has it."""
 
     times: int = 1
     terms: tuple[Term, ...] = (Term(),)
@@ -56,7 +58,7 @@ class Part:
     @property
     def right(self) -> bool:
         """Whole everywhere, and once, whatever the sizes are."""
-        return all(term.same == Term().same for term in self.terms)
+        return all(term.same == Term().same for term in self.terms) and len(self.terms) == self.times
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +139,11 @@ def without(shape: Shape, *axes: str) -> dict[str, str]:
     return {axis: dim for axis, dim in shape.items() if axis not in axes}
 
 
+def lies(dim: str | None) -> str:
+    """How a tensor lies, in words."""
+    return "a whole tensor" if dim is None else f"pieces of {dim}"
+
+
 class Misfit(Exception):
     """A move or an operation gets something other than it can work with along `axis`. `slot`: in which input of
     the operation."""
@@ -157,21 +164,21 @@ def tied(axis: str):  # type: ignore[no-untyped-def]
 
     def change(term: Term) -> Term:
         if axis in term.share:
-            return replace(term, share=term.share - {axis}, tied=term.tied | {axis})
+            return replace(whole(term, axis), tied=term.tied | {axis})
         return term
 
     return change
 
 
-def torn(axis: str):  # type: ignore[no-untyped-def]
-    """Of shares, a device's own one is used as if it were all: the others are lost."""
+def whole(term: Term, axis: str) -> Term:
+    """No share any more along the axis, and so not about a piece of it either."""
+    kept = frozenset(piece for piece in term.aligned if piece[0] != axis)
+    return replace(term, share=term.share - {axis}, aligned=kept)
 
-    def change(term: Term) -> Term:
-        if axis in term.share:
-            return replace(term, share=term.share - {axis}, lost=term.lost | {axis})
-        return term
 
-    return change
+def aligned(value: Value, piece: Piece) -> Value:
+    """Each device's share is nothing outside its own piece."""
+    return each(value, lambda term: replace(term, aligned=term.aligned | {piece}))
 
 
 def shared(axis: str):  # type: ignore[no-untyped-def]
@@ -179,7 +186,7 @@ def shared(axis: str):  # type: ignore[no-untyped-def]
 
     def change(term: Term) -> Term:
         if axis in term.folded:
-            return replace(term, folded=term.folded - {axis})
+            return replace(term, folded=term.folded - {axis}, heaped=term.heaped - {axis})
         return replace(term, share=term.share | {axis})
 
     return change
@@ -196,14 +203,16 @@ def tie(value: Value, axis: str, shape: Shape) -> Value:
 
 def product(term: Term, other: Term) -> Term:
     """A gradient that arrives (`term`) times a value: shares of one of the two are shares of the product,
-    shares of both are not. Or two values."""
+    shares of both are not."""
+    clash = (term.share & other.share) | other.lost | term.folded | other.folded
     return Term(
         term.scale * other.scale,
         term.share | other.share,
-        term.tied,
-        term.lost | other.lost | (term.share & other.share),
+        term.tied | other.tied,
+        term.lost | other.lost | clash,
         term.counted | other.counted,
         once(other.through, term.through),
+        heaped=term.heaped | other.heaped,
     )
 
 

@@ -41,7 +41,7 @@ def wants(program: Program, block: Block, axis: str, result: str | None) -> dict
             case bl.Linear():
                 cut = weights_dim(program, block, op, axis)
                 if cut is not None and cut == experts_dim(block, op):
-                    want(op.input, cut)
+                    want(op.input, None if axis in program.group(op.weights).routed else cut)
                 elif cut is None:
                     kept = out if out not in op.produced else None
                     want(op.input, stated_dim(program, block, op, axis) or kept)
@@ -73,15 +73,8 @@ def stream(program: Program, blocks: tuple[Block, ...], axis: str) -> tuple[str 
             found[position] = after = split
             continue
         wanted = wants(program, block, axis, after).get(block.input)
-        if block.repeat is not None and wanted is None:
-            # What arrives may pass straight through to what it leaves, and be wanted there only.
-            wanted = after if after is not None and _passes(program, block, axis, after) else None
         found[position] = after = None if wanted == SHARE else wanted
     for position, block in enumerate(blocks[:-1]):
         if block.repeat is not None:  # what a layer leaves lies as the next layer reads it
             found[position + 1] = found[position]
     return tuple(found)
-
-
-def _passes(program: Program, block: Block, axis: str, dim: str) -> bool:
-    return wants(program, block, axis, dim).get(block.input) == dim

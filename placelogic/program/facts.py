@@ -47,7 +47,8 @@ class Path:
     """One way by which a gradient comes to weights, against what the facts say. `kinds`: only the axes along
     which it is otherwise than the fact has it: `share` or `copy`; `tied`: axes along which each device has, of
     its own piece, its own share only. `lost`: axes along which it is no gradient any more. `counted`: axes
-    along which copies were added up. `through`: what a person stated on the way, in the order of the pass."""
+    along which copies were added up. `through`: what a person stated on the way, in the order of the pass. `heaped`:
+    axes along which pieces were added up place by place."""
 
     scale: Expr
     kinds: Mapping[str, Literal["share", "copy"]]
@@ -55,6 +56,7 @@ class Path:
     lost: frozenset[str]
     counted: frozenset[str]
     through: tuple[Origin, ...]
+    heaped: frozenset[str] = frozenset()
 
 
 Parts = tuple[tuple[int, tuple[Path, ...]], ...]

@@ -56,9 +56,8 @@ def in_any_case(program: Program, obligations: Iterable[Obligation], sizes: Size
         name: either(*(one.violation for one in every if one.weights == name and about_values(one))) for name in changed
     }
     for one in every:
-        others = [name for name in changed if name != one.weights]
-        if about_values(one) and others:
-            surely = (either(negate(changed[name]), wrong[name]) for name in others)
+        if about_values(one):
+            surely = (either(negate(changed[name]), wrong[name]) for name in changed if name != one.weights)
             one = replace(one, violation=both(one.violation, *surely))
         yield one
 

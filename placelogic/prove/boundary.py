@@ -171,7 +171,8 @@ def told_of_flow(program: Program, sizes: Sizes, one: Obligation, env: Mapping[s
     usual = one.through.usual.get(one.values.term, ())
     if any(f != 1 for items in tabulate(program, weights, sizes, usual, env).factors.values() for f in items.values()):
         return None
-    crossing = _crossing(program, one)
+    acting = frozenset(axis for axis in program.mesh.axes if sizes.size(axis).at(env) > 1)
+    crossing = _crossing(program, one, acting)
     if crossing is None:
         return None
     table = tabulate(program, weights, sizes, one.values.terms, env)
@@ -179,7 +180,7 @@ def told_of_flow(program: Program, sizes: Sizes, one: Obligation, env: Mapping[s
     return Told(
         "FW06",
         (crossing.axis,),
-        f"{_wrong(one, crossing, table, sizes) if followed else _again(one, crossing)}{_wanted(crossing)}",
+        f"{_wrong(one, crossing, table, sizes) if followed else _again(one, crossing)}{_wanted(one, crossing)}",
         f"forward, {crossing.done}",
         f"say `by {crossing.usual}`, the transpose of what happens forward, or leave this line out: that is derived"
         if crossing.usual is not None
@@ -190,27 +191,41 @@ def told_of_flow(program: Program, sizes: Sizes, one: Obligation, env: Mapping[s
     )
 
 
-def _wanted(crossing: Crossing) -> str:
+def _wanted(one: Obligation, crossing: Crossing) -> str:
     """What would be the transpose, in words."""
     axis = crossing.axis
+    assert one.through is not None
+    pieces = any(axis in path.heaped for path in one.through.flow.paths)
     wanted = {
-        "none": f"what arrives is whole on every device along {axis}, and nothing has to be added up",
+        "none": f"what arrives {'is a piece' if pieces else 'is whole'} on every device along {axis}, "
+        "and nothing has to be added up",
         "sum": f"what arrives are shares, to be added up over {axis}",
-        "slice": f"what arrives is whole on every device along {axis}, and each keeps its piece",
+        "slice": f"along {axis} each device keeps its own piece of what arrives, which is complete there",
         "gather": f"what arrives are pieces, to be put together over {axis}",
     }.get(crossing.usual or "")
     return f": {wanted}" if wanted is not None and crossing.direction == "backward" else ""
 
 
-def _crossing(program: Program, one: Obligation) -> Crossing | None:
-    """The override that the gradient came through: a backward one, where there are several."""
+def _crossing(program: Program, one: Obligation, acting: frozenset[str]) -> Crossing | None:
+    """The override that the gradient came through: of several a backward one, along an axis that something acts on
+    at these sizes (`acting`: those of more than one device)."""
     assert one.through is not None and program.layering is not None
     flow = one.through.flow
     beyond = [path for _, paths in flow.beyond or () for path in paths]
     through = [origin for path in (*flow.paths, *beyond) for origin in path.through]
     met = [crossing for crossing in program.layering.crossings if crossing.origin in through]
-    met.sort(key=lambda crossing: (not crossing.changes, crossing.direction != "backward"))
+    blamed = _blamed(one) & acting or acting
+    met.sort(key=lambda c: (not c.changes, c.axis not in acting, c.direction != "backward", c.axis not in blamed))
     return met[0] if met else None
+
+
+def _blamed(one: Obligation) -> frozenset[str]:
+    """Axes along which the gradient is other than the facts have it."""
+    assert one.through is not None
+    found: set[str] = set()
+    for path in one.through.flow.paths:
+        found |= path.tied | path.lost | path.counted | set(path.kinds)
+    return frozenset(found)
 
 
 def _again(one: Obligation, crossing: Crossing) -> str:
@@ -224,7 +239,7 @@ def _wrong(one: Obligation, crossing: Crossing, table: Table, sizes: Sizes) -> s
     terms, axis = one.values.terms, crossing.axis
     factors = {f for items in table.factors.values() for f in items.values()}
     if None in factors:
-        return f"of {what}, each device keeps only its own piece of its own share along {axis}"
+        return _mixture(one, what, axis)
     if factors == {Fraction(0)}:
         return f"nothing is left of {what}"
     if any(kind.value == "share" for term in terms for kind in term.kinds) and Fraction(0) in factors:
@@ -235,3 +250,14 @@ def _wrong(one: Obligation, crossing: Crossing, table: Table, sizes: Sizes) -> s
         name = named_factor(terms, sizes) or str(factor)
         return f"{what} is counted {name} times" if counted else f"{what} is multiplied by {name}"
     return f"{what} is not that of one device"
+
+
+def _mixture(one: Obligation, what: str, axis: str) -> str:
+    """Why nobody can say of which work it is the gradient."""
+    assert one.through is not None
+    paths = one.through.flow.paths
+    if any(axis in path.tied for path in paths):
+        return f"of {what}, each device keeps only its own piece of its own share along {axis}"
+    if any(axis in path.lost & path.heaped for path in paths):
+        return f"of {what}, pieces of different places are added up along {axis}, place by place"
+    return f"{what} is combined along {axis} as what it is not"

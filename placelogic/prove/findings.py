@@ -11,9 +11,9 @@ from placelogic.prove.blame import blame
 from placelogic.prove.boundary import told_of_flow, told_of_need
 from placelogic.prove.confirm import complete, mesh_of, quantities_of
 from placelogic.prove.obligations import Obligation
-from placelogic.prove.place import place
+from placelogic.prove.place import only_factor, place
 from placelogic.prove.sizes import PER_ITEM, Sizes
-from placelogic.prove.table import MAX_ROWS
+from placelogic.prove.table import MAX_ROWS, summed
 from placelogic.report.diagnostic import Counterexample, DeviceRow, Finding
 
 _ORDER = ("CC01", "FW01", "FW02", "FW05", "FW03", "FW04", "FW06", "FW07", "FW08", "SC05", "SC07", "CC02", "GI", "SC02", "SC03", "SC06", "SC08", "SC04", "GI07", "SC01")
@@ -65,6 +65,8 @@ def finding(
         step = program.step(obligation.weights)
         if code == "GI" and step is not None:
             span = place(program, step, obligation.values.read, found.code, found.axes, mesh)
+            if found.code == "GI03":
+                span = only_factor(step, sizes, obligation.values.terms, obligation.values.term) or span
             code, axes, message, label, help_, fault = (
                 found.code,
                 found.axes,
@@ -140,7 +142,7 @@ def _uneven_rows(
         text if share == 1 else f"({share}) {text}" if share.denominator > 1 else f"{share} {text}"
         for share, text in zip(shares, single)
     ]
-    return (DeviceRow({}, " + ".join(applies[:4]), " + ".join(single[:4])),)
+    return (DeviceRow({}, summed(applies), summed(single)),)
 
 
 def arrange(findings: Iterable[Finding], own: Collection[int] = ()) -> tuple[Finding, ...]:

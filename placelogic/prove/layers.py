@@ -104,7 +104,7 @@ def _wrong(axes: tuple[str, ...], parts: Parts, sizes: Sizes) -> Formula:
 
 
 def term_of(axes: tuple[str, ...], path: Path, sizes: Sizes) -> Term:
-    """A value of a tensor as a term: whole, or a share, along each axis."""
+    """A value of a tensor, or what a layer makes of a gradient, as a term: whole, or a share, along each axis."""
     kinds: list[Kind] = []
     for axis in axes:
         kind = SHARE if axis in path.kinds else COPY
@@ -113,8 +113,8 @@ def term_of(axes: tuple[str, ...], path: Path, sizes: Sizes) -> Term:
         if axis in path.lost:
             kind = spoil(kind, at_least(sizes.size(axis), 2), "is made of shares that cannot be combined so")
         kinds.append(kind)
-    unknown = TRUE if "*" in path.lost else Term(sizes.ratio(path.scale), ()).unknown
-    return Term(sizes.ratio(path.scale), tuple(kinds), counted=tuple(sorted(path.counted)), unknown=unknown)
+    scale = sizes.ratio(path.scale)
+    return Term(scale, tuple(kinds), counted=tuple(sorted(path.counted)), unknown=Term(scale, ()).unknown)
 
 
 def flows_of(program: Program, weights: str) -> tuple[Flow, ...]:

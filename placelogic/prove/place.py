@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from placelogic.program.program import Accumulate, Program, Reduce, Scale, ScaleLoss, Step, Update, flat
-from placelogic.prove.values import Read
+from placelogic.prove.sizes import Sizes
+from placelogic.prove.values import Read, Term
 from placelogic.source import Span
 
 
@@ -13,6 +14,21 @@ def place(program: Program, step: Step, read: Read, code: str, axes: tuple[str, 
     """The first stated thing that touches the blamed axes; else any stated thing; else the weights.
     What acts only on axes of one device in the counterexample's mesh changes nothing there."""
     return next(_candidates(program, step, read, code, axes, {axis for axis, size in mesh.items() if size > 1}))
+
+
+def only_factor(step: Step, sizes: Sizes, terms: tuple[Term, ...], term: str | None) -> Span | None:
+    """The one stated scale that is all that is wrong: without it every contribution counts once, at all sizes."""
+    wrong = {t.scale for t in terms}
+    if len(wrong) != 1:
+        return None
+    scales = [
+        op.origin.span
+        for op in flat(step.ops)
+        if (isinstance(op, Scale) or isinstance(op, ScaleLoss) and op.term in (None, term))
+        and op.origin.stated
+        and sizes.ratio(op.factor) in wrong
+    ]
+    return scales[0] if len(scales) == 1 else None
 
 
 def _candidates(

@@ -161,9 +161,6 @@ class _Copies:
     def move(self, publish: Publish, after: bool) -> None:
         """`after`: it comes after the last update; before it all copies are those of the step before."""
         match publish.op:
-            case Refresh() if self.recomputed:
-                # Nothing is kept that could be stale, and what a broadcast has overwritten is made anew.
-                self.lost = {axis: both(lost, negate(publish.when)) for axis, lost in self.lost.items()}
             case Refresh() if after:
                 self.unrefreshed = both(self.unrefreshed, negate(publish.when))
                 if not self.hosted:
@@ -188,21 +185,19 @@ class _Copies:
         """Over copies it changes nothing; over shards, or while only owners are new, it overwrites."""
         several = at_least(members(self.weights, self.sizes, axis), 2)
         apart = self._apart(axis)
+        lasting: Formula = FALSE
         if self.weights.params.cut(axis) is not None or apart != FALSE:
             hit = both(publish.when, several if apart == FALSE else apart)
             # A forward pass, or an update of these very copies, computes with the wrong values.
             kept = self.weights.master or self.hosted
             lasting = both(hit, publish.used) if after or kept else hit
             self.ruined[axis] = either(self.ruined[axis], lasting)
-        elif after:
+        else:
             arrived = both(negate(self.unrefreshed), negate(self.unfetched))
             hit = both(publish.when, several, self.stale[axis], arrived)
-        else:
-            return
-        if not after and self.recomputed:
-            return  # the update leaves new ones to be made
-        self.lost[axis] = either(self.lost[axis], hit)
-        if hit != FALSE:
+        if after:  # what is overwritten before it, and not used, is written again with all that is new, or is stale
+            self.lost[axis] = either(self.lost[axis], hit)
+        if (hit if after else lasting) != FALSE:
             self.overwritten.setdefault(axis, publish.op.origin.span)
 
     def _apart(self, axis: str) -> Formula:

@@ -71,13 +71,12 @@ def _works_on(program: Program, line: bl.Drawn, axis: str) -> str | None:
 
 
 def _counts_on(program: Program, line: bl.Counted, axis: str) -> str | None:
-    """The same where it counts places: of the query as it is made, where attention turns it by its positions."""
-    block, index, op = _operation(program, line)
+    """The same where it counts places: of the query as it is made, as it is turned by its positions before it goes
+    anywhere; of what a table of them is added to, which is taken as it comes."""
+    block, _, op = _operation(program, line)
     assert program.layering is not None
-    plan, tensor = program.layering.plan, inputs(op)[0]
-    attends = isinstance(op, bl.Attention)
-    lay = plan.shapes.get((block.name, tensor), {}) if attends else lay_at(plan, block, (index, 0))
-    return _of(block, tensor, lay.get(axis))
+    tensor = inputs(op)[0]
+    return _of(block, tensor, program.layering.plan.shapes.get((block.name, tensor), {}).get(axis))
 
 
 def _operation(program: Program, line: bl.Drawn | bl.Counted) -> tuple[bl.Block, int, bl.Operation]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice, product
@@ -18,6 +18,7 @@ from placelogic.report.diagnostic import DeviceRow
 
 MAX_ROWS = 8
 MAX_ITEMS = 64
+MAX_PARTS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +135,12 @@ def _combination(table: Table, items: Mapping[tuple[int, ...], Fraction | None],
         if not table.axes and not table.turns or factor != 1:
             return _times(factor, symbol)
     parts = [_times(factor, _item(table, item, symbol)) for item, factor in items.items() if factor]
-    text = " + ".join(parts[:4]) + (" + ..." if len(parts) > 4 else "")
-    return text or "0"
+    return summed(parts)
+
+
+def summed(parts: Sequence[str]) -> str:
+    """A sum in words; a long one is cut short, and says so."""
+    return " + ".join(parts[:MAX_PARTS]) + (" + ..." if len(parts) > MAX_PARTS else "") or "0"
 
 
 def _item(table: Table, item: tuple[int, ...], symbol: str) -> str:

@@ -38,7 +38,7 @@ def lines(report: ReplayReport) -> list[Line]:
     for one in report.replayed:
         found += [*_replayed(report, one), ()]
     for left in report.left:
-        found.append(_left(report, left))
+        found += _left(report, left)
     return [*found, (), *_summary(report)]
 
 
@@ -106,10 +106,13 @@ def _number(value: float) -> str:
     return "without bound" if value == float("inf") else f"{value:.1e}"
 
 
-def _left(report: ReplayReport, left: NotReplayed) -> Line:
+def _left(report: ReplayReport, left: NotReplayed) -> list[Line]:
+    """A reason may have lines of its own, such as those of a traceback."""
     style: Style = "bad" if left.failed else "doubt"
     head = f"{visible(report.path)}: {left.spec}: "
-    return ((head, "strong"), (f"{left.verdict}, not replayed: {visible(left.reason)}", style))
+    first, *rest = left.reason.strip().splitlines() or [""]
+    told = f"{left.verdict}, not replayed: {visible(first)}"
+    return [((head, "strong"), (told, style)), *(_told(visible(line)) for line in rest)]
 
 
 def _summary(report: ReplayReport) -> list[Line]:

@@ -186,7 +186,7 @@ class Group:
         pass, as far as the operations of layers say."""
         w, size = self.weights, dict(self._sizes)
         for cut in w.params.cuts:
-            if cut.letter != "S" or self.materialized:
+            if cut.letter != "S":
                 continue
             for axis in cut.axes:
                 if size[axis] == 1 or axis in self.routed or axis == self.uses_axis:

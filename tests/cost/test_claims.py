@@ -355,3 +355,54 @@ def test_what_a_peak_is_at_least() -> None:
         ((n - 1) * (2 - n), -sympy.oo), (sympy.Mod(n, 3), -sympy.oo),
     ]:  # fmt: skip
         assert least(expr) == below, expr
+
+
+STAGED = """mesh dp, pp
+let L, K
+dims batch, sequence, hidden, ffn, vocab
+weights embed { kind embedding }
+weights one { kind matrix }
+weights two { kind matrix }
+precision { params bf16, compute bf16, gradients fp32, master fp32, moments fp32 }
+block start {
+  input ids(batch, sequence)
+  x = embedding ids with embed from vocab to hidden
+}
+block dense repeat K {
+  input x(batch, sequence, hidden)
+  u = linear x with one from hidden to ffn
+  a = gelu u
+  y = linear a with one from ffn to hidden
+}
+block wide repeat L {
+  input x(batch, sequence, hidden)
+  u = linear x with two from hidden to ffn
+  a = gelu u
+  y = linear a with two from ffn to hidden
+}
+block finish {
+  input x(batch, sequence, hidden)
+  logits = linear x with embed from hidden to vocab
+  loss = cross_entropy logits over vocab
+}
+spec shards { use zero1(dp) * pipeline(pp) }
+spec copies { use data_parallel(dp) * pipeline(pp) }
+"""
+
+
+@pytest.mark.parametrize(
+    ("claim", "code", "told"),
+    [
+        ("memory(shards) <= memory(copies)", "NT30", "is proved for every K, L, batch, dp, ffn, hidden, pp, sequence, vocab"),
+        pytest.param("3 * memory(shards) + 1 > memory(copies)", "NT30", "is proved for every K, L, batch,", marks=pytest.mark.slow),
+        pytest.param("2 * memory(shards) + 1 > memory(copies)", "CL01", "is false at K = 1, L = 1, batch = 1, dp = 5,", marks=pytest.mark.slow),
+        pytest.param("memory(shards) == memory(copies)", "CL01", "is false at K = 1, L = 1, batch = 1, dp = 2,", marks=pytest.mark.slow),
+        pytest.param("memory(shards) != 2 * memory(copies)", "CL02", "cannot be decided: it falls into more than 256 cases of K, L, pp", marks=pytest.mark.slow),
+    ],
+)  # fmt: skip
+def test_claims_about_layers_of_several_blocks_on_stages(claim: str, code: str, told: str) -> None:
+    """Which layers a stage has falls into many cases. Both sides share them: what is the same in both cancels."""
+    report = reports(STAGED + f"claim {claim}\n")["shards"]
+    (finding,) = [f for f in report.findings if f.code in ("NT30", "CL01", "CL02")]
+    assert finding.code == code, finding.message
+    assert told in finding.message

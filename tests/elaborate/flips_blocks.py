@@ -63,7 +63,7 @@ JOINS = tuple(
 LAYER_TEXTS: list[tuple[tuple[str, ...], str, str]] = [
     (tuple(f"y = {function} x" for function in FUNCTIONS), ONE, FRAME),
     (("y = gelu x", "y = scale x by 2", "y = scale x by 3", "y = bias x with v over hidden",
-      "y = bias x with v over batch, sequence, hidden", "y = bias x with v over sequence, hidden",
+      "y = bias x with v over sequence", "y = bias x with v over sequence, hidden",
       "y = bias x with v over sequence, hidden scaled by 1/tp", "y = bias x with v over sequence, hidden scaled by 2/tp",
       "y = norm x with v over hidden",
       "y = norm x over hidden", "y = norm x over sequence, hidden", "y = add x, x", "y = add x, x, x", "y = multiply x, x"),

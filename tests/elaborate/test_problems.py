@@ -131,6 +131,8 @@ PROBLEMS = [
     ("PL335", SMALL + "step model {\n each microbatch { accumulate into main }\n update from mian\n}", "buffer `mian` is read"),
     ("PL335", SMALL + "step model {\n each microbatch { accumulate into main }\n reduce over N by mean\n update from main\n}",
      "the unnamed buffer is read"),
+    ("PL348", SMALL + "step model {\n each microbatch { accumulate into a }\n skip on overflow over N\n each microbatch { accumulate into b }\n"
+     " reduce b over N by mean\n update from b\n}", "before anything is accumulated into buffer `b`"),
     ("PL343", SMALL + "step model {\n each microbatch { accumulate }\n last microbatch { reduce over N by mean }\n update\n}",
      "nothing is accumulated in this loop"),
     ("PL343", SMALL + "step model {\n each microbatch {\n accumulate into a\n reduce over N by mean\n accumulate into b\n }\n update from b\n}",

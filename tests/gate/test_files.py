@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
 
@@ -185,7 +186,7 @@ def test_doctor(repository: Path, capsys: pytest.CaptureFixture[str], monkeypatc
             "import nothing_of_this_name as torch",
             "is broken: ModuleNotFoundError: No module named 'nothing_of_this_name'",
         ),
-        ("raise ModuleNotFoundError(\"No module named 'torch'\")", "not installed: only needed to run specs"),
+        ("raise ModuleNotFoundError(\"No module named 'torch'\")", diagnosing._NO_TORCH),
         ("import os; os._exit(9)", "is broken: it ended without a word"),
     ],
 )
@@ -194,6 +195,20 @@ def test_a_broken_torch_does_not_take_the_doctor_along(
 ) -> None:
     monkeypatch.setattr(diagnosing, "_TORCH", program)
     assert diagnosing._torch() == diagnosing.Sign("torch", "missing", told)
+
+
+def test_doctor_lists_what_replays_need(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyTorch can be there without NumPy, which it does not bring along."""
+
+    def version(name: str) -> str:
+        if name == "numpy":
+            raise PackageNotFoundError(name)
+        return "9"
+
+    monkeypatch.setattr("importlib.metadata.version", version)
+    signs = {sign.name: (sign.state, sign.told) for sign in diagnosing._libraries()}
+    told = "not installed: needed for replay, beside torch; pip install '.[replay]' in the checkout"
+    assert signs["numpy"] == ("missing", told) and signs["z3-solver"] == ("ok", "9")
 
 
 def test_doctor_fails_when_something_is_broken(

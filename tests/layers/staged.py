@@ -59,10 +59,10 @@ def _drawn(random: Random) -> str:
             ends = random.choice(["first", "last", "first and last"])
             draft.groups[index] = group.replace(" }", f", used on {ends} }}")
     names = [group.split()[1] for group in draft.groups]
-    if random.random() < 0.5:
+    if random.random() < 0.5 and names:
         how = random.choice(["none", "sum", "mean"])
         draft.lines.append(f"sync {random.choice([names[0], names[-1], *names])} over {random.choice(mesh)} by {how}")
-    if random.random() < 0.15:
+    if random.random() < 0.15 and names:
         draft.lines.append(f"place {random.choice([names[0], *names])} {{ gradients materialized }}")
     if random.random() < 0.2:
         drawing._override(draft, drawing._boundaries(draft))

@@ -7,7 +7,10 @@ import pytest
 import placelogic
 from placelogic.elaborate import elaborate_file
 from placelogic.elaborate.derive import derive
-from placelogic.prove.divide import divisors
+from placelogic.prove.divide import division_obligations, divisors, settle
+from placelogic.prove.formula import FALSE, Formula, both
+from placelogic.prove.sizes import sizes_of
+from placelogic.prove.solver import Answer
 from placelogic.report.diagnostic import SpecReport
 from placelogic.simulate import uneven
 from placelogic.syntax.parse import parse
@@ -77,9 +80,13 @@ def test_experts_and_sizes_from_outside() -> None:
 
 def test_sizes_that_fit_one_by_one_but_not_together() -> None:
     """6 divides the heads and 7 the width of the MLP, and nothing allowed divides both."""
-    text = "model llama { layers 4, hidden 36, heads 12, ffn 14, vocab 84 }\nmesh 6 <= tp <= 7\nuse tensor_parallel(tp)\n"
+    text = (
+        "model llama { layers 4, hidden 36, heads 12, ffn 14, vocab 84 }\nmesh 6 <= tp <= 7\nuse tensor_parallel(tp)\n"
+    )
     (spec,) = placelogic.check(text).specs
-    assert [f.message for f in spec.findings if f.severity == "error"] == ["ffn (14) cannot be dealt out evenly over tp"]
+    assert [f.message for f in spec.findings if f.severity == "error"] == [
+        "ffn (14) cannot be dealt out evenly over tp"
+    ]
     (spec,) = placelogic.check(text.replace("7", "12").replace("ffn 14", "ffn 24")).specs
     assert spec.verdict == "proved"
 
@@ -145,3 +152,22 @@ def test_what_is_assumed_of_sizes_that_depend_on_others(text: str, assumed: str)
 def test_what_always_divides_is_not_assumed() -> None:
     report = check("mesh dp, x = 2\ndims batch = 4*dp\nuse data_parallel(dp) * data_parallel(x)")
     assert not [text for text in report.assumptions if "batch" in text]
+
+
+def test_what_the_solver_gives_up_on_is_told() -> None:
+    """The first of two; neither counts as violated, nor as met."""
+
+    class Tired:
+        def check(self, condition: Formula) -> Answer:
+            return Answer("unknown", reason=f"question {condition}")
+
+    (spec,) = elaborate_file(
+        parse("mesh tp, cp = 3\nassume tp >= 16\n" + LLAMA + "use ulysses(cp) * tensor_parallel(tp)", "d.place")
+    )
+    assert spec.program is not None and spec.stated is not None
+    program = derive(spec.program, spec.stated)
+    open_ones = [one for one in division_obligations(program, sizes_of(program)[0]) if one.possible is not None]
+    settled, doubtful = settle(open_ones, Tired())  # type: ignore[arg-type]
+    assert len(settled) >= 2 and all(one.violation == FALSE and one.possible is None for one in settled)
+    first = open_ones[0]
+    assert doubtful == f"whether any allowed size fits {first.name}: question {both(first.possible)}"

@@ -175,9 +175,89 @@ block layer repeat 2 {
 """
 
 
+ROUTED = """\
+mesh tp
+weights norm { kind vector }
+weights router { kind router }
+weights expert { kind expert, routed over tp }
+use sequence_parallel(tp)
+block layer {
+  input x(batch, sequence, hidden)
+  n = norm x with norm over hidden
+  r = router n with router from hidden to expert top 2
+  t = dispatch n by r
+  g = grouped linear t with expert from hidden to ffn
+  a = gelu g
+  d = grouped linear a with expert from ffn to hidden
+  e = combine d by r
+  z = add x, e
+}
+"""
+SIZE_OF_A_HEAD = """\
+mesh tp
+weights attn { kind matrix }
+weights key { kind matrix }
+use tensor_parallel(tp)
+place key over tp { params sharded on head, optimizer sharded on head, gradients sharded on head }
+block layer {
+  input x(batch, sequence, hidden)
+  q = linear x with attn from hidden to heads, head
+  k = linear x with key from hidden to heads, head
+  v = linear x with attn from hidden to heads, head
+  c = attention q, k, v causal fused
+  o = linear c with attn from heads, head to hidden
+}
+"""
+STATED_HEADS = """\
+mesh tp
+dims nope, rope, both = nope + rope
+weights attn { kind matrix }
+weights low { kind latent }
+weights norm { kind vector }
+use tensor_parallel(tp)
+place norm over tp { activations sharded on heads }
+block layer {
+  input x(batch, sequence, hidden)
+  n = linear x with attn from hidden to heads, nope
+  r = linear x with low from hidden to rope
+  k = concat n, r to both
+  l = norm k with norm over both
+  o = linear l with attn from heads, both to hidden
+}
+"""
+PASSED_ON = """\
+mesh tp
+let L
+weights up { kind matrix }
+weights down { kind matrix }
+weights last { kind vector }
+use tensor_parallel(tp)
+place last over tp { activations sharded on sequence }
+block layer repeat L {
+  input x(batch, sequence, hidden)
+  u = linear x with up from hidden to ffn
+  a = gelu u
+  d = linear a with down from ffn to hidden
+  y = add x, d
+}
+block finish {
+  input x(batch, sequence, hidden)
+  n = norm x with last over hidden
+}
+"""
+
+
 @pytest.mark.parametrize(
     ("text", "axis", "crosses"),
     [
+        # tokens in pieces of the sequence travel to their experts too
+        (ROUTED, "tp", ["t: exchange sequence / exchange expert", "d: exchange expert / exchange sequence"]),
+        # pieces of one dimension are traded for pieces of another
+        (SIZE_OF_A_HEAD, "tp", ["o: sum / none", "x: none / sum", "k: exchange head / exchange heads"]),
+        # what has no heads is wanted whole, whatever the norm of the heads sees
+        (STATED_HEADS, "tp", ["o: sum / none", "x: none / sum", "r: none / sum"]),
+        # the stream of the layers is cut as what comes after them needs it
+        (PASSED_ON, "tp", ["x: gather sequence / scatter sequence", "d: scatter sequence / gather sequence"]),
         # tokens travel to their experts and back; inside, columns and rows
         (EXPERTS, "ep", ["t: exchange batch / exchange expert", "d: exchange expert / exchange batch"]),
         (EXPERTS, "tp", ["d: sum / none", "t: none / sum"]),

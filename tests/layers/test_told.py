@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from placelogic.checking import check_text
 from placelogic.report.diagnostic import Finding
 from tests.layers.agree import Judged, judge
@@ -166,8 +168,9 @@ mesh ep
 dims batch, sequence, hidden, ffn, expert
 weights norm { kind vector }
 weights router { kind router }
-weights expert { kind expert, routed over ep }
-use expert_parallel(ep)
+weights expert { kind expert }
+place norm over ep { activations sharded on batch }
+place expert over ep { params sharded on expert, optimizer sharded on expert, gradients sharded on expert }
 block layer {
   input x(batch, sequence, hidden)
   n = norm x with norm over hidden
@@ -195,6 +198,49 @@ def test_a_line_where_two_things_happen_is_refused() -> None:
     assert proved(named.replace("LINE", "backward h over ep by sum"))
     assert "FW06" in {one.code for one in found(named.replace("LINE", "backward h over ep by none"))}
     assert proved(named.replace("LINE", "backward g over ep by slice"))
+
+
+def test_weights_that_get_all_of_what_an_axis_splits_are_refused() -> None:
+    """The router of gathered tokens has their whole gradient on every device, where a step expects own shares."""
+    text = GATHERED_TOKENS.replace("  NAMED\n", "").replace(" h ", " g ").replace("LINE\n", "")
+    told = found(text.replace("place norm over ep { activations sharded on batch }", "batch over ep"))
+    assert [one.code for one in told] == ["PL380"]
+    assert (
+        "axis `ep` splits the batch, and `r` is made with `router` from what was put together over it"
+        in told[0].message
+    )
+
+
+def test_a_written_sum_that_a_reader_cuts_is_no_place_for_a_line() -> None:
+    """It could mean the one as well as the other."""
+    text = """\
+mesh tp
+dims batch, sequence, hidden, ffn
+weights up { kind matrix }
+weights down { kind matrix }
+weights norm { kind vector }
+use tensor_parallel(tp)
+place norm over tp { activations sharded on sequence }
+block layer {
+  input x(batch, sequence, hidden)
+  u = linear x with up from hidden to ffn
+  a = gelu u
+  d = linear a with down from ffn to hidden
+  r = reduce d over tp by sum
+  n = norm r with norm over hidden
+}
+forward r over tp by none
+"""
+    (told,) = found(text)
+    assert (told.code, told.message) == (
+        "PL384", "`r` changes how it lies over tp in several places, and this does not say where"
+    )  # fmt: skip
+
+
+def test_what_happens_forward_is_told_of_a_line_about_the_way_back() -> None:
+    text = READ_BY_COLUMNS.partition("  r = ")[0] + "  g = gelu d\n}\nbackward d over tp by sum\n"
+    (told,) = found(text)
+    assert (told.code, told.label) == ("FW06", "forward, shares are added up")
 
 
 def test_a_line_with_a_problem_is_told_once() -> None:
@@ -343,3 +389,38 @@ def test_one_micro_batch_costs_nothing_more() -> None:
         text = f"mesh dp\nlet h, M{count}\nmicrobatches M\nweights attn {{ size 4*h*h }}\nuse zero2(dp)\n"
         codes = [finding.code for finding in check_text(text, "told.place").specs[0].findings]
         assert ("NT04" in codes) == told_
+
+
+OVER_TWO_AXES = """\
+mesh tp, tq
+weights norm { kind vector }
+weights up { kind matrix }
+weights down { kind matrix }
+use sequence_parallel(tp)
+dims batch, sequence, hidden, ffn
+block layer {
+  input x(batch, sequence, hidden)
+  n = norm x with norm over hidden
+  u = linear n with up from hidden to ffn
+  a = gelu u
+  d = linear a with down from ffn to hidden
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "axis", "told"),
+    [
+        ("backward a over tp, tq by sum", "tq", "through `a` is counted tq times: what arrives is whole on every device along tq,"),
+        ("backward a over tq, tp by mean", "tp", "pieces of different places are added up along tp, place by place: what arrives is a piece"),
+        ("backward n over tq, tp by mean", "tp", "is multiplied by 1/tp: what arrives are shares, to be added up over tp"),
+        ("backward n over tp by slice", "tp", "each device keeps only its own piece of its own share along tp"),
+    ],
+)  # fmt: skip
+def test_a_line_over_two_axes_is_told_by_the_one_that_acts(line: str, axis: str, told: str) -> None:
+    """The other one has one device in the counterexample, where it does nothing."""
+    first = found(OVER_TWO_AXES + line + "\n")[0]
+    assert (first.code, first.axes) == ("FW06", (axis,))
+    assert told in first.message, first.message
+    assert first.counterexample is not None
+    assert {name: size for name, size in first.counterexample.mesh.items() if size > 1} == {axis: 2}

@@ -25,7 +25,7 @@ WANTED = {
         "reduce_share", "reduce_copy", "reduce_root", "reduce_own", "reduce_scatter", "gather", "broadcast", "route",
         "cut", "scale",
     ],
-    "layers": ["backward_linear", "boundary_backward", "copy_into_shares"],
+    "layers": ["backward_linear", "boundary_backward", "copy_into_shares", "key_heads", "pieces_added_up"],
     "loops and members": ["loop_sum", "loop_operations", "microbatch_subsets", "pipeline_members"],
     "denominators": ["derived_denominators", "uneven_tokens", "cancelling_factors"],
     "shards": ["chunk_coverage", "chunk_lengths", "aligned_shards", "nested_cuts", "product_and_nested"],

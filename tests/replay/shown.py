@@ -13,8 +13,9 @@ from pathlib import Path
 from placelogic.problem import SpecError
 from placelogic.program.program import Program
 from placelogic.replay.cases import Case
-from placelogic.replay.script import MOST_DEVICES, inside_layers, script
+from placelogic.replay.script import MOST_DEVICES, NotShown, has_blocks, inside_layers, script
 from placelogic.replay.script.build import Build
+from placelogic.replay.script.layers import Layered
 from placelogic.replaying import judged
 from placelogic.report.diagnostic import Finding
 from tests.replay.helpers import cases_of
@@ -47,17 +48,30 @@ def written(path: Path) -> Iterator[Shown]:
 
 
 def of_right_steps(path: Path, most: int = MOST_DEVICES) -> Iterator[Shown]:
-    """The same kind of script for every proved spec that is not about the inside of layers, all its trained weights."""
+    """The same kind of script for every proved spec, with all its trained weights; where it has blocks, also one
+    with all its operations, if that can be written."""
     for case in cases_of(path.read_text(encoding="utf-8"), str(path)):
         program = case.meeting.program
-        if case.verdict == "proved" and case.meeting.ranks <= most and not inside_layers(program):
-            yield Shown(case.name, "", _right(case.meeting.program, case))
+        if case.verdict != "proved" or case.meeting.ranks > most:
+            continue
+        if not inside_layers(program):
+            yield Shown(case.name, "", _right(program, case))
+        if has_blocks(program):
+            try:
+                yield Shown(f"{case.name} inside", "", _inside(program, case))
+            except NotShown:
+                continue
 
 
 def _right(program: Program, case: Case) -> str:
     trained = tuple(group for group in program.weights if program.step(group.name) is not None)
     finding = Finding("GI01", "error", "nothing is wrong", program.span)
     return Build(replace(program, weights=trained), finding, case.name, case, None, 2).text()
+
+
+def _inside(program: Program, case: Case) -> str:
+    finding = Finding("FW06", "error", "nothing is wrong", program.span)
+    return Layered(program, finding, case.name, case, None, 2).text()
 
 
 def printed(text: str) -> str:

@@ -13,7 +13,8 @@ from placelogic.elaborate import elaborate_file
 from placelogic.program import block as bl
 from placelogic.program.ops import Origin
 from placelogic.replay.blocks.functions import Here, function
-from placelogic.replay.blocks.held import Lay, arranged, joined, piece
+from placelogic.replay.blocks.held import arranged
+from placelogic.replay.blocks.lay import Lay, joined, piece
 from placelogic.replay.blocks.loss import Loss
 from placelogic.replay.blocks.matrices import Matrices
 from placelogic.replay.cases import Case

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 from pathlib import Path
@@ -11,6 +12,8 @@ import pytest
 pytest.importorskip("torch")
 
 from placelogic.cli import main
+from placelogic.report.replay import lines
+from placelogic.report.replayed import NotReplayed, ReplayReport
 from tests.replay.helpers import ROOT
 
 RIGHT = "mesh dp\nlet P\nweights w { size P }\nuse zero3(dp)\n"
@@ -124,6 +127,30 @@ def test_without_pytorch(here: Path, capsys: pytest.CaptureFixture[str], monkeyp
     err = capsys.readouterr().err
     assert "error[PL061]: a replay needs PyTorch, which is not installed" in err
     assert "= help: pip install '.[replay]' in the checkout" in err
+
+
+def test_without_numpy(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    found = importlib.util.find_spec
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "numpy" else found(name))
+    (here / "right.place").write_text(RIGHT)
+    assert main(["replay", "right.place"]) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and err.startswith("error[PL061]: a replay needs NumPy, which is not installed\n")
+    assert "= help: pip install '.[replay]' in the checkout\n" in err
+
+
+def test_a_failure_of_many_lines_is_told_in_lines() -> None:
+    left = NotReplayed("right", "proved", "rank 0 failed:\nTraceback:\n  here\x1b[2J\n", True)
+    told = [
+        "".join(text for text, _ in line) for line in lines(ReplayReport("a.place", "cpu", "float64", 3, (), (left,)))
+    ]
+    assert told == [
+        "a.place: right: proved, not replayed: rank 0 failed:",
+        "  Traceback:",
+        "    here\ufffd[2J",
+        "",
+        "0 replayed: 0 as the verdict says; 1 not replayed",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -33,11 +33,12 @@ class Lineage:
     def of(self, *sources: torch.Tensor) -> Story:
         return self._stories.of(sources[0]) if len(sources) == 1 else merged([self._stories.of(one) for one in sources])
 
-    def communicated(self, call: Call, order: int) -> None:
-        """The results are new; what they are multiplied by counts from here."""
+    def communicated(self, call: Call, order: int, norm: bool) -> None:
+        """The results are new; what they are multiplied by counts from here. `norm`: norms were sent, and what
+        comes out are norms again: DTensor combines them over one axis of the mesh after the other."""
         sources = {storage_key(tensor) for tensor in call.sources}
         for tensor in call.results:
-            self._set(tensor, Story(Fraction(1), order))
+            self._set(tensor, Story(Fraction(1), order, norm=norm))
             if call.operation == "reduce-scatter" and storage_key(tensor) not in sources:
                 self._filling.add(storage_key(tensor))
 

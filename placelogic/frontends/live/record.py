@@ -97,7 +97,7 @@ class Recorder(TorchDispatchMode):
                 story.factor, story.parent, again,
             )
         )  # fmt: skip
-        self._lineage.communicated(call, order)
+        self._lineage.communicated(call, order, story.norm)
 
     # --- where in the step we are ---
 

@@ -13,10 +13,12 @@ from placelogic.program.expr import Expr
 from placelogic.program.plan import Move, Plan
 from placelogic.replay.blocks import moves
 from placelogic.replay.blocks.functions import Here, covered, function
-from placelogic.replay.blocks.held import Held, Lay, at_places
+from placelogic.replay.blocks.held import Held, at_places
+from placelogic.replay.blocks.lay import Lay
 from placelogic.replay.blocks.loss import Loss, check, words
 from placelogic.replay.blocks.lying import made
 from placelogic.replay.blocks.matrices import Matrices
+from placelogic.replay.blocks.uses import start
 from placelogic.replay.comms import Comms
 from placelogic.replay.data import normal
 from placelogic.simulate.layers.chain import Chain, Layer
@@ -140,7 +142,7 @@ class Real(Chain[Held]):
         elements = at_places(matrices.elements(layer.number, index, dims), covered(here, own, dims))
         weights = self.numbers.values[name][elements].requires_grad_()
         leaves = [weights, *leaves]
-        base, scale = matrices.start(op, self.sizes)
+        base, scale = start(op, self.sizes)
         return Ran(leaves, run(base + scale * weights, *leaves[1:]), matrices, elements)
 
     def _noise(self, matrices: Matrices, layer: Layer[Held], index: int, lay: Lay) -> torch.Tensor | None:

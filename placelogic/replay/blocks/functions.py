@@ -13,7 +13,8 @@ import torch
 import torch.nn.functional as F
 
 from placelogic.program import block as bl
-from placelogic.replay.blocks.held import Lay, at_places
+from placelogic.replay.blocks.held import at_places
+from placelogic.replay.blocks.lay import Lay
 from placelogic.replay.data import normal
 from placelogic.simulate.layers.arrays import Labels
 

@@ -7,27 +7,8 @@ from dataclasses import dataclass
 
 import torch
 
+from placelogic.replay.blocks.lay import Lay
 from placelogic.simulate.layers.arrays import Labels
-from placelogic.simulate.outcome import GroupStop
-
-
-@dataclass(frozen=True, slots=True)
-class Lay:
-    """`labels[i]`: which places of dimension `dims[i]` of the whole tensor are here, in order."""
-
-    dims: tuple[str, ...]
-    labels: tuple[Labels, ...]
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return tuple(map(len, self.labels))
-
-    def along(self, dim: str) -> Labels:
-        return self.labels[self.dims.index(dim)]
-
-    def with_places(self, dim: str, labels: Labels) -> Lay:
-        axis = self.dims.index(dim)
-        return Lay(self.dims, (*self.labels[:axis], labels, *self.labels[axis + 1 :]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,34 +17,6 @@ class Held:
 
     lays: tuple[Lay, ...]
     data: torch.Tensor
-
-
-def same_shapes(lays: Sequence[Lay]) -> None:
-    """Collectives add by position. Raises GroupStop."""
-    if any(lay.shape != lays[0].shape for lay in lays):
-        raise GroupStop("arrays of different sizes are added up")
-
-
-def joined(lays: Sequence[Lay], dim: str) -> Lay:
-    """The pieces of one dimension, one after the other. Raises GroupStop."""
-    first = lays[0]
-    axis = first.dims.index(dim)
-    for lay in lays:
-        if any(i != axis and n != m for i, (n, m) in enumerate(zip(lay.shape, first.shape))):
-            raise GroupStop("pieces of different sizes are put together")
-    together = tuple(label for lay in lays for label in lay.labels[axis])
-    if len(set(together)) < len(together):
-        raise GroupStop(f"pieces of {dim} that are put together overlap")
-    return first.with_places(dim, together)
-
-
-def piece(lay: Lay, dim: str, count: int, mine: int) -> Lay:
-    """One of `count` equal pieces of a dimension. Raises GroupStop."""
-    labels = lay.along(dim)
-    if len(labels) % count:
-        raise GroupStop(f"{len(labels)} places of {dim} do not divide into {count} pieces")
-    size = len(labels) // count
-    return lay.with_places(dim, labels[mine * size : (mine + 1) * size])
 
 
 def cut(data: torch.Tensor, lay: Lay, dim: str, count: int, mine: int) -> torch.Tensor:
@@ -84,12 +37,6 @@ def arranged(data: torch.Tensor, lay: Lay, like: Lay) -> torch.Tensor:
             shape[axis] = len(known)
             data = data * torch.tensor([float(k >= 0) for k in known]).reshape(shape)
     return data
-
-
-def has_all(lay: Lay, like: Lay) -> None:
-    """Raises GroupStop."""
-    if any(set(want) - set(have) for have, want in zip(lay.labels, like.labels)):
-        raise GroupStop("a gradient lacks pieces of its tensor")
 
 
 def at_places(whole: torch.Tensor, labels: Sequence[Labels]) -> torch.Tensor:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import torch
 
-from placelogic.replay.blocks.held import Lay, at_places
+from placelogic.replay.blocks.held import at_places
+from placelogic.replay.blocks.lay import Lay
 from placelogic.replay.comms import Comm
 from placelogic.replay.data import generator
 from placelogic.simulate.outcome import GroupStop

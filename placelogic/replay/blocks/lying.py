@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from placelogic.program import block as bl
 from placelogic.program.block import Block
-from placelogic.replay.blocks.held import Lay
+from placelogic.replay.blocks.lay import Lay
 from placelogic.simulate.layers.arrays import Labels
 from placelogic.simulate.outcome import GroupStop
 

@@ -13,12 +13,11 @@ import torch
 
 from placelogic.program import block as bl
 from placelogic.program.program import Axes, Cut, Layout, Weights
+from placelogic.replay.blocks.uses import Key, cut_of, key_of
 from placelogic.replay.group import Group
 from placelogic.replay.shape import MOST_ELEMENTS, Sizes, TooLarge, owners
 from placelogic.simulate.layers.one import weights_dims
 from placelogic.simulate.layers.setting import Setting
-
-Key = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +68,7 @@ class Matrices:
         for layer, block in enumerate(self._setting.blocks):
             for index, op in enumerate(block.operations):
                 if getattr(op, "weights", None) == self._weights.name:
-                    key = self._key(layer, index, op)
+                    key = key_of(self._setting, self._weights, layer, index, op)
                     found.setdefault(key, []).append((layer, index, op))
                     self.uses[layer, index] = key
         layers = sorted({uses[0][0] for uses in found.values()})
@@ -79,20 +78,11 @@ class Matrices:
             block = self._setting.blocks[layer]
             dims = weights_dims(block, op)
             lengths = tuple(self._setting.dims[dim] for dim in dims)
-            matrix = Matrix(start, dims, lengths, _sides(dims, op), self._cut(layer, index), layers.index(layer))
+            matrix = Matrix(
+                start, dims, lengths, _sides(dims, op), cut_of(self._setting, layer, index), layers.index(layer)
+            )
             self.matrices[key] = matrix
             start += matrix.count
-
-    def _key(self, layer: int, index: int, op: bl.Operation) -> Key:
-        """Tables of the same dimensions, cut alike, are one."""
-        if self._setting.tied(self._weights.name) or self._weights.kind == "embedding":
-            dims = weights_dims(self._setting.blocks[layer], op)
-            return tuple(sorted(dims)), tuple(sorted(self._cut(layer, index).items()))
-        return layer, index
-
-    def _cut(self, layer: int, index: int) -> dict[str, str]:
-        work = self._setting.plan.work.get((self._setting.blocks[layer].name, index), {})
-        return {axis: one.weights for axis, one in work.items() if one.weights is not None}
 
     # --- for operations -----------------------------------------------------------------------
 
@@ -116,17 +106,6 @@ class Matrices:
             if axis not in matrix.cut and group.grid.size[axis] > 1:
                 found.append((axis, int(rule.tables[0][matrix.start])))
         return found
-
-    @staticmethod
-    def start(op: bl.Operation, sizes: Mapping[str, int]) -> tuple[float, float]:
-        """What is added to its weights, and what they are multiplied by, so that values stay near one."""
-        match op:
-            case bl.Norm():
-                return 1.0, 0.5
-            case bl.Linear() | bl.Router():
-                return 0.0, 1.5 / prod(sizes[dim] for dim in op.contracted) ** 0.5
-            case _:
-                return 0.0, 1.0
 
     # --- who holds what -----------------------------------------------------------------------
 

@@ -10,7 +10,8 @@ from placelogic.program import block as bl
 from placelogic.program.plan import Plan
 from placelogic.program.program import Program
 from placelogic.replay.blocks.chain import Numbers, Real
-from placelogic.replay.blocks.held import Held, Lay, at_places
+from placelogic.replay.blocks.held import Held, at_places
+from placelogic.replay.blocks.lay import Lay
 from placelogic.replay.blocks.matrices import Matrices
 from placelogic.replay.comms import Comms
 from placelogic.replay.data import Data, apart, normal

@@ -7,14 +7,12 @@ from collections.abc import Sequence
 import torch
 
 from placelogic.program.plan import Move
-from placelogic.replay.blocks.held import Held, Lay, arranged, cut, has_all, joined, piece, same_shapes
+from placelogic.replay.blocks.crossing import MEANS, SUMS, after, check_back
+from placelogic.replay.blocks.held import Held, arranged, cut
+from placelogic.replay.blocks.lay import Lay, joined, piece
 from placelogic.replay.comms import Comm, Comms
 from placelogic.simulate.layers.ragged import Ragged
 from placelogic.simulate.mesh import Grid
-from placelogic.simulate.outcome import GroupStop
-
-SUMS = ("sum", "mean", "scatter", "scatter_mean")
-MEANS = ("mean", "scatter_mean")
 
 
 def forward(held: Held, move: Move, axis: str, grid: Grid, comms: Comms, factor: float, ragged: Ragged) -> Held:
@@ -25,7 +23,7 @@ def forward(held: Held, move: Move, axis: str, grid: Grid, comms: Comms, factor:
         came = [held.lays[x] for x in members]
         if move.kind in SUMS:
             ragged.check(came)
-        for x, lay in zip(members, _after(came, move)):
+        for x, lay in zip(members, after(came, move)):
             lays[x] = lay
     comm = _among(comms, groups)
     data = _carried(held.data, [held.lays[x] for x in comm.members], move, comm)
@@ -36,28 +34,6 @@ def _among(comms: Comms, groups: Sequence[Sequence[int]]) -> Comm:
     comm = comms.among(groups)
     assert comm is not None, "every device is in a group along an axis"
     return comm
-
-
-def _after(lays: Sequence[Lay], move: Move) -> list[Lay]:
-    """How the devices of one group have the tensor afterwards. Raises GroupStop."""
-    count, dim = len(lays), move.dim or ""
-    match move.kind:
-        case "none" | "zero":
-            return list(lays)
-        case "root":
-            return [lays[0]] * count
-        case "sum" | "mean" | "scatter" | "scatter_mean":
-            same_shapes(lays)
-            if move.kind in ("sum", "mean"):
-                return list(lays)
-            return [piece(lays[0], dim, count, i) for i in range(count)]
-        case "gather":
-            return [joined(lays, dim)] * count
-        case "slice" | "pad":
-            return [piece(lay, dim, count, i) for i, lay in enumerate(lays)]
-        case "exchange":
-            return [joined([piece(lay, move.into or "", count, i) for lay in lays], dim) for i in range(count)]
-    raise AssertionError(move.kind)
 
 
 def _carried(data: torch.Tensor, lays: Sequence[Lay], move: Move, comm: Comm) -> torch.Tensor:
@@ -104,7 +80,7 @@ def backward(
         came = [held.lays[x] for x in members]
         if move.kind in SUMS:
             ragged.check(came)
-        _check_back(came, move, [before.lays[x] for x in members])
+        check_back(came, move, [before.lays[x] for x in members])
         if move.kind == "root":
             for x in members:
                 lays[x] = came[0]
@@ -112,23 +88,6 @@ def backward(
     came = [held.lays[x] for x in comm.members]
     data = _carried_back(held.data, came, move, comm, before.lays[comm.members[comm.index]])
     return Held(tuple(lays), data if factor == 1 else data * factor)
-
-
-def _check_back(came: Sequence[Lay], move: Move, before: Sequence[Lay]) -> None:
-    match move.kind:
-        case "none":
-            if any(a.shape != b.shape for a, b in zip(came, before)):
-                raise GroupStop("a gradient has another size than its tensor")
-        case "gather":
-            together = joined(came, move.dim or "")
-            for like in before:
-                has_all(together, like)
-        case "exchange":
-            joined(came, move.dim or "")
-        case kind if kind in SUMS:
-            same_shapes(came)
-            for lay, like in zip(came, before):
-                has_all(lay, like)
 
 
 def _carried_back(data: torch.Tensor, came: Sequence[Lay], move: Move, comm: Comm, like: Lay) -> torch.Tensor:

@@ -14,6 +14,7 @@ from placelogic.program.program import Program, Skip, flat
 from placelogic.replay.cases import Case, count_by, refuted_case
 from placelogic.replay.meshes import NoMesh
 from placelogic.replay.script.build import Build
+from placelogic.replay.script.layers import layered
 from placelogic.replay.script.lines import NotShown
 from placelogic.report.diagnostic import Finding
 from placelogic.simulate import simulate
@@ -35,13 +36,15 @@ def script(program: Program, finding: Finding, source: str) -> str:
         raise SpecError(Problem("PL062", message, finding.span, hint)) from None
 
 
-INSIDE = "it is about what happens inside layers"
+def has_blocks(program: Program) -> bool:
+    return program.layers is not None and bool(program.layers.blocks)
 
 
 def inside_layers(program: Program) -> bool:
-    """Whether the step hangs on what layers do: a script has none."""
-    stated = program.layers is not None and program.layers.overrides
-    return bool(stated or (program.layering is not None and program.layering.flows))
+    """Whether the step hangs on what the operations of its blocks do: the script has them, then."""
+    if program.layers is None or not has_blocks(program):
+        return False
+    return bool(program.layers.overrides or (program.layering is not None and program.layering.flows))
 
 
 def _about_layers(finding: Finding) -> bool:
@@ -51,8 +54,6 @@ def _about_layers(finding: Finding) -> bool:
 def _script(program: Program, finding: Finding, source: str) -> str:
     if finding.counterexample is None:
         raise NotShown("it names no mesh")
-    if inside_layers(program) or _about_layers(finding):
-        raise NotShown(INSIDE)
     if finding.code == "SC08" and any(sum(isinstance(op, Skip) for op in flat(step.ops)) > 1 for step in program.steps):
         raise NotShown(
             "a step skips twice, and an overflow that the first decision sees is not seen anew by the second"
@@ -60,6 +61,8 @@ def _script(program: Program, finding: Finding, source: str) -> str:
     case = refuted_case(source, program, finding, finding.counterexample)
     if case.meeting.ranks > MOST_DEVICES:
         raise NotShown(f"it needs {case.meeting.ranks} devices")
+    if inside_layers(program) or (_about_layers(finding) and has_blocks(program)):
+        return layered(program, finding, source, case, _counts(case), per_item(case))
     reason: NotShown | None = None
     for names in _choices(program, case):
         some = _only(program, names)

@@ -16,6 +16,7 @@ from placelogic.replay.script.lines import Names, NotShown
 from placelogic.replay.script.section import Content, Event, Section
 from placelogic.replay.script.work import Items, Row, told
 from placelogic.report.diagnostic import Finding
+from placelogic.simulate.arriving import kept_along, lines_of
 from placelogic.simulate.group import Group
 from placelogic.simulate.mesh import Grid
 from placelogic.simulate.work import Counts, Work
@@ -42,8 +43,9 @@ class Build:
         for number, weights in enumerate(program.weights):
             step = program.step(weights.name)
             assert step is not None
-            layout = Layout(Group(number, weights, self.grid, self.work.split), step.ops)
-            self.sections.append(Section(layout, step.ops, self.items, self.names, self._inside))
+            lines = lines_of(program, weights.name)
+            layout = Layout(Group(number, weights, self.grid, self.work.split, kept_along(lines)), step.ops)
+            self.sections.append(Section(layout, step.ops, self.items, self.names, self._inside, lines))
         self.elements = max(section.layout.count for section in self.sections)
         self.overflow = finding.code == "SC08"
         self.skips = any(section.skips for section in self.sections)
@@ -56,7 +58,7 @@ class Build:
         self.together = all(sets == [devices] for sets in self.names.groups.values())
         partial = any(sorted(x for members in sets for x in members) != devices for sets in self.names.groups.values())
         helpers = [text.helper(name, self.together, partial) for name in text.HELPERS if name in self.names.helpers]
-        parts = [*self._head(), *self._constants(singles)]
+        parts = [*head(self.finding, self.source, self.case, self.work.microbatches), *self._constants(singles)]
         for body in (self._gradient(), *helpers):
             parts += ["", *body.strip("\n").split("\n")]
         for lines in functions:
@@ -64,22 +66,6 @@ class Build:
         return "\n".join([*parts, "", *self._worker().strip("\n").split("\n")]) + "\n"
 
     # --- what comes first --------------------------------------------------------------------------
-
-    def _head(self) -> Iterator[str]:
-        finding, sizes = self.finding, self.case.meeting.sizes
-        where = ", ".join(f"{axis} = {size}" for axis, size in sizes.items() if size > 1)
-        if not where or self.work.microbatches > 1:
-            where += (", " if where else "") + f"{self.work.microbatches} micro-batches"
-        message = finding.message.replace(chr(34), chr(39)).rstrip(".")
-        yield from textwrap.wrap(f'"""{finding.code}, {where}: {message}.', WIDTH)
-        yield ""
-        yield f'From {self.source}, by placelogic. Needs PyTorch; run it with Python."""'
-        yield ""
-        yield "import sys, tempfile"
-        yield "import torch"
-        yield "import torch.distributed as dist"
-        yield "import torch.multiprocessing as mp"
-        yield ""
 
     def _constants(self, singles: dict[str, list[Row]]) -> Iterator[str]:
         steps, spots = STEPS, []
@@ -200,6 +186,22 @@ class Build:
         if len(self.sections) > 1:
             raise NotShown("several weights decide together inside the loop over micro-batches")
         return decided(self.program.clip, op, contents, contents)
+
+
+def head(finding: Finding, source: str, case: Case, microbatches: int) -> Iterator[str]:
+    where = ", ".join(f"{axis} = {size}" for axis, size in case.meeting.sizes.items() if size > 1)
+    if not where or microbatches > 1:
+        where += (", " if where else "") + f"{microbatches} micro-batches"
+    message = finding.message.replace(chr(34), chr(39)).rstrip(".")
+    yield from textwrap.wrap(f'"""{finding.code}, {where}: {message}.', WIDTH)
+    yield ""
+    yield f'From {source}, by placelogic. Needs PyTorch; run it with Python."""'
+    yield ""
+    yield "import sys, tempfile"
+    yield "import torch"
+    yield "import torch.distributed as dist"
+    yield "import torch.multiprocessing as mp"
+    yield ""
 
 
 def _table(name: str, rows: dict[str, list[str]]) -> Iterator[str]:

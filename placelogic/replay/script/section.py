@@ -7,6 +7,7 @@ from fractions import Fraction
 
 from placelogic.program.catalog import Needs
 from placelogic.program.expr import Expr, show
+from placelogic.program.habits import Override
 from placelogic.program.program import (
     Accumulate,
     BroadcastParams,
@@ -26,6 +27,7 @@ from placelogic.program.program import (
     flat,
 )
 from placelogic.replay.script import arrays, moves
+from placelogic.replay.script.arriving import arrived
 from placelogic.replay.script.layout import Layout, Places, Shape, places, same
 from placelogic.replay.script.lines import Names, NotShown, by_device, line_of, times
 from placelogic.replay.script.work import Items
@@ -40,9 +42,18 @@ OnEvent = Callable[["Event", list[Content]], Iterator[str]]
 
 
 class Section:
-    """`shapes`: of the buffers, as they are at this point; `restricted`: by which rules updates were cut."""
+    """`shapes`: of the buffers, as they are at this point; `restricted`: by which rules updates were cut; `arriving`: what is said
+    of the gradient that reaches the weights."""
 
-    def __init__(self, layout: Layout, ops: tuple[Op, ...], items: Items, names: Names, event: OnEvent) -> None:
+    def __init__(
+        self,
+        layout: Layout,
+        ops: tuple[Op, ...],
+        items: Items,
+        names: Names,
+        event: OnEvent,
+        arriving: tuple[Override, ...] = (),
+    ) -> None:
         self.layout = layout
         self.name = layout.group.name
         self.ops = ops
@@ -52,6 +63,7 @@ class Section:
         self.shapes: dict[str | None, Shape] = {}
         self.restricted: dict[str, Rule] = {}
         self.alone = False
+        self.arriving = arriving
         self._event = event
         self._order = list(flat(ops))
         self.skips = any(isinstance(op, Skip) for op in self._order)
@@ -109,8 +121,9 @@ class Section:
         while body and isinstance(body[0], ScaleLoss):
             op = body.pop(0)
             assert isinstance(op, ScaleLoss)
-            scaled[op.term] = scaled.get(op.term, Fraction(1)) * self._number(op.factor, self._term(op.term))
+            scaled[op.term] = scaled.get(op.term, Fraction(1)) * self.number(op.factor, self._term(op.term))
         yield from moves.computed(self, scaled)
+        yield from arrived(self)
         fresh = arrays.start(self.layout)
         for position, op in enumerate(body):
             later = any(isinstance(o, Accumulate) for o in body[position + 1 :])
@@ -154,7 +167,7 @@ class Section:
             case Scale(buffer, factor, _):
                 on, shape = self._pick(buffer, fresh)
                 if shape is not None:
-                    value = self._number(factor)
+                    value = self.number(factor)
                     yield f"{on} = {times(value)}{on}  # scale by {show(factor)}{line_of(op.origin)}"
             case Update(buffer, _):
                 yield from self._update(buffer)
@@ -176,7 +189,7 @@ class Section:
             return "fresh", fresh
         return self.variable(buffer), self.shapes.get(buffer)
 
-    def _number(self, factor: Expr, term: int = 0) -> Fraction:
+    def number(self, factor: Expr, term: int = 0) -> Fraction:
         try:
             return self.work.value(factor, term)
         except ZeroDivisionError:

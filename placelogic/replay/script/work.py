@@ -57,22 +57,23 @@ class Items:
         for turn in range(1, work.microbatches + 1):
             rows = []
             for term, loss in enumerate(work.terms):
-                factor = self._factor(x, term, turn) * scaled.get(loss.name, 1)
+                by = factor(work, x, term, turn) * scaled.get(loss.name, 1)
                 for use in uses:
                     key = (group.number, term, work.share[x], turn)
                     number = self._number(*key, foreign if any(foreign) else (), use, part, noise if any(noise) else ())
-                    rows.append((number, work.tokens(loss, work.share[x], turn), factor))
+                    rows.append((number, work.tokens(loss, work.share[x], turn), by))
             found.append(rows)
         return found
 
-    def _factor(self, x: int, term: int, turn: int) -> Fraction:
-        """One over the tokens that device x counts."""
-        work, loss = self.work, self.work.terms[term]
-        if not loss.mean:
-            return Fraction(1)
-        turns = range(1, work.microbatches + 1) if loss.microbatches else (turn,)
-        together = next(members for members in work.grid.groups(loss.over) if x in members)
-        return Fraction(1, sum(work.tokens(loss, work.share[y], t) for y in together for t in turns))
+
+def factor(work: Work, x: int, term: int, turn: int) -> Fraction:
+    """One over the tokens that device x counts."""
+    loss = work.terms[term]
+    if not loss.mean:
+        return Fraction(1)
+    turns = range(1, work.microbatches + 1) if loss.microbatches else (turn,)
+    together = next(members for members in work.grid.groups(loss.over) if x in members)
+    return Fraction(1, sum(work.tokens(loss, work.share[y], t) for y in together for t in turns))
 
 
 def told(rows: list[Row]) -> str:

@@ -78,6 +78,8 @@ def _backward(arrays: Sequence[Array], move: Move, ragged: Ragged, before: Seque
             kept = [Array(a.dims, a.labels, total.data) for a in arrays]
             return [_only(array, like) for array, like in zip(kept, before)]
         case "slice" | "pad":
+            if move.kind == "slice" and len(arrays) > 1 and arrays[0].along(dim) == before[0].along(dim):
+                raise GroupStop("a gradient that is a piece already is cut once more")
             return [fitted(array, like) for array, like in zip(arrays, before)]
         case "gather":
             together = joined(arrays, dim)

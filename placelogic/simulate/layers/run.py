@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import product
+from math import prod
 
 from placelogic.program import block as bl
 from placelogic.program.block import Layers
@@ -154,10 +155,20 @@ class _Job:
                 if count > 1 and uses is not None and not self.setting.computes(uses, x, self.setting.begins(layer)):
                     continue
                 at = (0, 0) if self.setting.tied(name) else (layer, index)
+                times = self._copies(layer, index) if count > 1 else 1
                 for element, value in made[x].items():
                     key = (*at, *sorted(element))
-                    mine[key] = (mine.get(key, 0) + value) % PRIME
+                    mine[key] = (mine.get(key, 0) + times * value) % PRIME
         return found
+
+    def _copies(self, layer: int, index: int) -> int:
+        """How often an expert meets each token: once from every device that has the same tokens and sends them."""
+        block = self.blocks[layer]
+        weights = self.program.group(block.operations[index].weights)
+        work = self.setting.plan.work.get((block.name, index), {})
+        cut = [axis for cut in weights.params.cuts if cut.letter == "S" for axis in cut.axes if axis in weights.routed]
+        apart = {axis for axis in cut if axis in self.program.work.split_axes or (axis in work and work[axis].weights)}
+        return prod(self.grid.size[axis] for axis in cut if axis not in apart)
 
     def holders(self, weights: Weights) -> list[int]:
         return self.setting.holders(weights)

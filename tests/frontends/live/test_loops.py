@@ -13,7 +13,7 @@ from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleZBVZeroBubble
-from torch.distributed.tensor import Shard
+from torch.distributed.tensor import Replicate, Shard
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, SequenceParallel, parallelize_module
 from torch.nn.parallel import DistributedDataParallel
 from torch.testing._internal.distributed.fake_pg import FakeStore
@@ -115,6 +115,47 @@ def test_clipping_of_copies() -> None:
 def test_clipping_that_is_not_there() -> None:
     differences = run(2, clipped, "fsdp", False)[0][1].differences
     assert [one.message for one in differences] == ["the sum of squares for clipping over dp"]
+
+
+def clipped_on_two_axes(over: tuple[str, ...] | None) -> tuple[str, Comparison]:
+    """By PyTorch, which sums all norms at once over one axis after the other, or by hand, over the axes named."""
+    setup = models.fsdp_tp()
+
+    def step() -> None:
+        setup.optimizer.zero_grad()
+        x, y = models.data(setup.mesh.get_local_rank("dp"))
+        models.loss_of(setup.module(x), y).backward()
+        if over is None:
+            nn.utils.clip_grad_norm_(setup.module.parameters(), 0.1)
+        else:
+            gradients = [parameter.grad for parameter in setup.module.parameters()]
+            whole = [one.redistribute(placements=[*one.placements[:-1], Replicate()])
+                     if one.placements[-1].is_partial() else one for one in gradients]  # fmt: skip
+            norms = torch.stack([torch.linalg.vector_norm(one.to_local()) for one in whole]) ** 2
+            for axis in over:
+                dist.all_reduce(norms, group=setup.mesh.get_group(axis))
+            for one in gradients:
+                one.mul_(torch.clamp(0.1 / (norms.sum().sqrt() + 1e-6), max=1.0))
+        setup.optimizer.step()
+
+    return seen(setup.model, setup.optimizer, setup.mesh, step, clip=True)
+
+
+@pytest.mark.parametrize(
+    ("over", "differences"),
+    [
+        (None, []),
+        (("dp",), ["the sum of squares for clipping over tp"]),
+        pytest.param(("tp",), ["the sum of squares for clipping over dp"], marks=pytest.mark.slow),
+        pytest.param(("dp", "tp"), [], marks=pytest.mark.slow),
+    ],
+)
+def test_clipping_on_two_axes(over: tuple[str, ...] | None, differences: list[str]) -> None:
+    text, comparison = run(4, clipped_on_two_axes, over)[0]
+    assert [one.message for one in comparison.differences] == differences, str(comparison)
+    assert placelogic.check(text).exit_code == 0
+    numbers = [one for one in comparison.notes if "single numbers" in one]
+    assert len(numbers) == 1 and f": {2 if over is None else len(over)} call" in numbers[0]
 
 
 def mixed() -> tuple[str, Comparison]:

@@ -1,0 +1,29 @@
+; Pieces added up place by place are the whole gradient of what treats all places alike, and of nothing else
+;
+; Proof right_only_where_places_are_alike
+; Devices x and y hold s * jx and s * jy of what came from either piece, and jx is due of that from x, jy of that from y.
+;
+; Run it: z3 FILE, or cvc5 FILE. It must say unsat.
+(set-logic ALL)
+(declare-fun g (Int Int) Real)
+(declare-fun row (Int Int) Real)
+(declare-fun column (Int Int) Real)
+(declare-fun device (Int Int) Real)
+(declare-fun all (Int Int) Real)
+(declare-const n Int)
+(declare-const p Int)
+(assert (and (>= n 0) (>= p 0)))
+(assert (and (= (row 0 p) 0.0) (= (row (+ n 1) p) (+ (row n p) (g n p)))))
+(assert (and (= (column n 0) 0.0) (= (column n (+ p 1)) (+ (column n p) (g n p)))))
+(assert (and (= (device n 0) 0.0) (= (device n (+ p 1)) (+ (device n p) (row n p)))))
+(assert (and (= (all 0 0) 0.0) (= (all 0 p) 0.0) (= (all 0 (+ p 1)) 0.0)))
+(assert (= (all (+ n 1) 0) (+ (all n 0) (column n 0))))
+(assert (= (all (+ n 1) p) (+ (all n p) (column n p))))
+(assert (= (all (+ n 1) (+ p 1)) (+ (all n (+ p 1)) (column n (+ p 1)))))
+(declare-const s Real)
+(declare-const jx Real)
+(declare-const jy Real)
+(assert (and (= (* s jx) jx) (= (* s jy) jx)))
+(assert (and (= (* s jx) jy) (= (* s jy) jy)))
+(assert (distinct jx jy))
+(check-sat)
