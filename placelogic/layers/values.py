@@ -181,6 +181,17 @@ def aligned(value: Value, piece: Piece) -> Value:
     return each(value, lambda term: replace(term, aligned=term.aligned | {piece}))
 
 
+def torn(axis: str):  # type: ignore[no-untyped-def]
+    """Of shares, a device's own one is used as if it were all: the others are lost."""
+
+    def change(term: Term) -> Term:
+        if axis in term.share:
+            return replace(term, share=term.share - {axis}, lost=term.lost | {axis})
+        return term
+
+    return change
+
+
 def shared(axis: str):  # type: ignore[no-untyped-def]
     """Each device has its own part only: of what was added up place by place, the whole."""
 
