@@ -46,9 +46,10 @@ Codes of the problems found here (PL0 files, PL2 names, PL3 meaning, PL4 arithme
     PL373  a block that does not read         PL374  a tensor that nothing uses
     PL375  blocks that do not follow          PL376  dimensions and no block
     PL377  checkpoints that overlap           PL378  a boundary that is not there, or not one
-    PL379  weights of another size than their operations
+    PL379  weights of another size, or other layers, than their operations
     PL391  `used on` against the blocks       PL392  a block that lies on any stage
     PL393  weights of layers that stages share out             PL394  a V with other than two chunks
+    PL395  a boundary over an axis of stages  PL396  an operation that mixes samples
 
     PL400  a size that is no positive whole number              PL401  division by zero
     PL402  a remainder of a fraction          PL403  sizes defined by each other

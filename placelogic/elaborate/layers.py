@@ -62,7 +62,8 @@ def read_layers(
         return Layers({}, (), overrides) if overrides else None
     _check_used(items, read, log)
     drawn, counted = read_drawn(items, read, sizes, log), read_counted(items, read, sizes, log)
-    return Layers(dims, read, overrides, attention, drawn, counted)
+    used = used_dims(read)
+    return Layers({name: dims[name] for name in dims if name in used}, read, overrides, attention, drawn, counted)
 
 
 def _dims(items: Sequence[Item], sizes: Sizes, log: Log) -> dict[str, Expr]:

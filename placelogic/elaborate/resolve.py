@@ -70,11 +70,9 @@ def resolve(name: str, items: Sequence[Item], span: Span, fixed: Mapping[str, in
     if layers is not None and not log.problems:
         groups = count_weights(groups, layers, sizes, log)
     if layers is not None and layers.blocks and not log.problems:
-        from placelogic.elaborate.across import check_across
         from placelogic.elaborate.stages import on_stages
 
         groups = on_stages(groups, layers, stages, log)
-        check_across(layers, groups, stages, log)
     lines.check_lines(items, groups, sizes, log)
     clip = lines.read_clip(items, groups, sizes, log)
     reader = steps.StepReader(sizes, work.losses, clip is not None, log)
@@ -100,6 +98,10 @@ def resolve(name: str, items: Sequence[Item], span: Span, fixed: Mapping[str, in
         everywhere[group.name] = layouts
         weights.append(_weights(group, layouts, items, groups, sizes, log))
     placements.check_loose_ends(groups, stages, everywhere, log)
+    if layers is not None and layers.blocks and not log.problems:
+        from placelogic.elaborate.across import check_across
+
+        check_across(layers, groups, stages, work.splits, everywhere, log)
     if stages is not None and not log.problems:
         from placelogic.elaborate.stages import check_dealt
 

@@ -59,8 +59,9 @@ class BlockReader:
             self.failed.add(line.output)
             return
         operation, dims = made
-        if self._unique(line.output, dims, line.span):
-            self._each_sample_alone(operation, node.span)
+        if self._unique(line.output, dims, line.span) and not self._each_sample_alone(operation, node.span):
+            self.failed.add(line.output)
+            return
         self.define(line.output, dims, line.span)
         self.operations.append(operation)
 
@@ -242,12 +243,13 @@ class BlockReader:
                          "declare a second dimension of the same size")  # fmt: skip
         return twice is None
 
-    def _each_sample_alone(self, op: bl.Operation, span: Span) -> None:
-        does = mixes_samples(op, self.tensors)
-        if does is not None:
-            self.problem("PL396", f"`{op.output}` {does}: what a sample comes to would depend on the others of its "
-                         "micro-batch, which is not modelled", span,
+    def _each_sample_alone(self, op: bl.Operation, span: Span) -> bool:
+        found = mixes_samples(op, self.tensors)
+        if found is not None:
+            self.problem("PL396", f"`{op.output}` {found[0]}: what a sample comes to would depend on {found[1]}, which is "
+                         "not modelled", span,
                          "the loss is a sum over samples: leave `batch` as it is, and name another dimension")  # fmt: skip
+        return found is None
 
 
 def used_dims(blocks: Sequence[bl.Block]) -> set[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from placelogic.compat import assert_never
-from placelogic.elaborate.shapes import used_dims
 from placelogic.program import block as bl
 from placelogic.program.ops import Axes
 from placelogic.source import NOWHERE
@@ -16,8 +15,7 @@ def layer_statements(layers: bl.Layers | None) -> Iterator[ast.Statement]:
     """The sizes of dimensions, every block, and what is said about boundaries."""
     if layers is None:
         return
-    used = used_dims(layers.blocks)
-    sizes = tuple(ast.DimSize(name, size, NOWHERE) for name, size in layers.sizes.items() if name in used)
+    sizes = tuple(ast.DimSize(name, size, NOWHERE) for name, size in layers.sizes.items())
     if sizes:
         yield ast.DimsStmt(sizes, NOWHERE)
     for block in layers.blocks:

@@ -107,7 +107,8 @@ def ambiguous_streams(program: Program) -> Iterator[Problem]:
             if line.kind == "different":
                 fact = program.facts[weights.name][line.axis]
                 activation = weights.activations.cut(line.axis)
-                unclear = fact.kind == "own" and (activation is None or activation.letter != "S")
+                own = fact.kind == "own" and not _own_layers(program, weights, line.axis)
+                unclear = own and (activation is None or activation.letter != "S")
                 lines.setdefault((line.axis, line.origin), []).append(unclear)
     for (axis, origin), unclear in lines.items():
         if all(unclear):
@@ -119,3 +120,9 @@ def ambiguous_streams(program: Program) -> Iterator[Problem]:
                 f"cut the activations (`place ... over {axis} {{ activations sharded on heads }}`), "
                 "or state the streams of the weights that are copies there",
             )
+
+
+def _own_layers(program: Program, weights: Weights, axis: str) -> bool:
+    """Whether devices along the axis are stages with layers of their own: no two draw for one of these."""
+    cut = weights.params.cut(axis)
+    return program.stages is not None and program.stages.axis == axis and cut is not None and cut.dim == "layer"

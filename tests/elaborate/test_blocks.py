@@ -49,6 +49,8 @@ ATTENTION = (
     "o = linear c with a from heads, head to hidden",
 )
 
+STAGED = block("y = gelu i", repeat=" repeat L") + "freeze *\nstages over tp\n"
+
 PROBLEMS = [
     ("PL202", block("y = norm i with w over hidden"), "there are no weights `w`"),
     ("PL202", HEAD.replace("dims", "#") + "backward w over tp by none", "there are no weights `w`"),
@@ -125,6 +127,32 @@ PROBLEMS = [
      "there is a tensor `i` in `b` and `c`"),
     ("PL379", block("y = norm i with v over hidden", head=HEAD.replace("h, L", "h = 4, L")),
      "`v` is declared with 8 elements, and the operations of the blocks use h"),
+    ("PL379", block("y = linear i with a from hidden to hidden", repeat=" repeat 4").replace("a {  }", "a { layers 7 }"),
+     "`a` is declared with 7 layers, and the blocks that use it have 4"),
+    ("PL379", block("y = linear i with a from hidden to hidden").replace("a {  }", "a { layers 2 }"),
+     "`a` is declared with 2 layers, and the blocks that use it have 1"),
+    ("PL393", block("y = linear i with a from hidden to hidden", repeat=" repeat L") + "place a over tp { params sharded on layer }",
+     "each device along tp has some layers of `a` only, and nothing says that stages lie there: it is not known which device "
+     "computes what"),
+    ("PL393", block("y = linear i with a from hidden to hidden", repeat=" repeat L") + "place a over tp { params sharded on param }",
+     "each device along tp has some tensors of `a` only"),
+    ("PL395", STAGED + "backward y of b over cp, tp by mean",
+     "the devices along tp are stages (line 15): each layer of block `b` has its `y` on one of them only"),
+    ("PL395", STAGED.replace("gelu i", "broadcast i over tp"), "each layer of block `b` has its `i` on one of them only"),
+    ("PL395", STAGED + block("z = gelu i", head="", name="c") + "forward z over tp by none",
+     "the devices along tp are stages (line 15): block `c` has its `z` on one of them only"),
+    ("PL395", STAGED.replace("gelu i", "norm i with v over hidden").replace("v { size 8,", "v {") + "place v over tp { activations sharded "
+     "on sequence }",
+     "the devices along tp are stages (line 15): each layer with weights of `v` has its activations on one of them only"),
+    ("PL395", block("y = dropout i").replace("a { size 8 }", "a { size 8, used on last of tp }") + "random y of b over tp same",
+     "the devices along tp are stages (line 4): block `b` has its `y` on one of them only"),
+    ("PL396", block("y = norm i over batch, sequence"), "`y` normalises over `batch`: what a sample comes to would depend on the "
+     "others of its micro-batch, which is not modelled"),
+    ("PL396", block("y = linear i with a from batch to ffn"), "`y` adds up over `batch`: "),
+    ("PL396", block("y = router i with r from batch to expert top 2"), "`y` adds up over `batch`: "),
+    ("PL396", block("y = cross_entropy i over batch"), "`y` takes a softmax over `batch`: "),
+    ("PL396", block("y = bias i with v over batch"), "`y` has weights with a place for each sample (`batch`): what a sample comes "
+     "to would depend on its place in a micro-batch"),
     ("PL400", block("y = gelu i", repeat=" repeat 0"), "the number of layers of block `b` is 0"),
     ("PL400", block("y = gelu i") + "dims batch = 0", "dimension `batch` is 0"),
     ("PL400", block("y = router i with r from hidden to expert top 1/2"), "the number of experts of a token is 1/2"),
