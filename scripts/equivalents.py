@@ -289,6 +289,7 @@ REASONS: list[tuple[str, str, str, str]] = [
     ("layers/planning.py", "AxisPlan._combine", "self._take(index, 0, made) => nothing", "pieces of experts are read as they lie, so nothing crosses for this reader, and no gather made them"),
     ("layers/planning.py", "AxisPlan._combine", "self._take(index, 0, made) => self._take(index, 1, made)", "shares and pieces are read as they lie, so nothing crosses for this reader, and no gather made them; scores are whole there, so reading them once more as they lie is nothing either"),
     ("layers/derive.py", "_check_split", "=> any((axis in term.share", "an operation reads pieces of what is split or all of it, so all terms of its gradient are shares there or none is"),
+    ("layers/derive.py", "_placed", "=> any((_meets", "the gradient of other weights that are cut is of their own shard, whatever their activations are"),
     # --- facts.py
     ("elaborate/facts.py", "_fact", "'absent', 'none', True", "where parameters are missing (FW01) nothing is routed"),
 ]  # fmt: skip
