@@ -23,7 +23,7 @@ class SpecError(Exception):
     """The input cannot be read as a spec; carries every problem found so far."""
 
     def __init__(self, *problems: Problem) -> None:
-        super().__init__("; ".join(f"{p.code}: {p.message}" for p in problems))
+        super().__init__("; ".join(f"{p.code}: {p.message}" + (f" ({p.hint})" if p.hint else "") for p in problems))
         self.problems = problems
 
 

@@ -122,6 +122,12 @@ REASONS: list[tuple[str, str, str, str]] = [
     ("prove/divide.py", "division_obligations", "_never_whole(each) => if False", "a shortcut: the solver finds that no size fits"),
     ("prove/divide.py", "division_obligations", "not somewhere and (not _whole(each)) =>", "a shortcut: the solver finds sizes that fit"),
     ("prove/divide.py", "division_obligations", "if not somewhere and (not _whole(each)) => if True", "a shortcut: the solver finds sizes that fit"),
+    ("prove/divide.py", "_never_whole", "=> if True", "a shortcut: the solver finds that no size fits"),
+    ("prove/divide.py", "_never_whole", "not value.num => value.num", "a shortcut: the solver finds that no size fits"),
+    ("prove/divide.py", "_at_some_sizes", "if not holds(assumption.condition, values) => if True", "a shortcut: the solver finds sizes that fit"),
+    ("prove/divide.py", "_at_some_sizes", "env = ", "a shortcut: other sizes are tried before the solver is asked"),
+    ("prove/divide.py", "_at_some_sizes", "1 if name in sizes.axis_names else large =>", "a shortcut: other sizes are tried before the solver is asked"),
+    ("prove/divide.py", "_free", "", "only which assumptions are listed"),
     ("prove/divide.py", "_divides", "", "only which assumptions are listed"),
     ("prove/divide.py", "division_assumptions", "", "only which assumptions are listed"),
     # --- state.py
@@ -259,7 +265,8 @@ REASONS: list[tuple[str, str, str, str]] = [
     ("layers/moving.py", "_stated", "=> if False", SHORTCUT),
     ("layers/forward.py", "_bias", "=> dim is None", "what a bias does by pieces it does to a tensor in pieces"),
     ("layers/forward.py", "_embedding", "if where.weights is None => if False", "an embedding has work of its own only where its table is cut"),
-    ("layers/forward.py", "_attention", "if k == op.sequence => if False", WORDS),
+    ("layers/attention.py", "check", "if k == op.sequence => if False", WORDS),
+    ("layers/attention.py", "check", "if q == k == mixing[-1] => if False", WORDS),
     ("layers/arriving.py", "_crossing", "", "only which line a fault is told of"),
     ("layers/arriving.py", "_reach", "=> ()", "only how a report names the factor"),
     ("layers/walk.py", "Walk.stands_still", "if layer.block.name != block => if False", "following more layers than are needed comes to the same"),
@@ -281,6 +288,7 @@ REASONS: list[tuple[str, str, str, str]] = [
     ("layers/places.py", "stated_dim", "=> cut is None or cut.letter != 'S' or axis in program.work.split_axes", "no tensor has a dimension without a name, so nothing is stated of any"),
     ("layers/planning.py", "AxisPlan._combine", "self._take(index, 0, made) => nothing", "pieces of experts are read as they lie, so nothing crosses for this reader, and no gather made them"),
     ("layers/planning.py", "AxisPlan._combine", "self._take(index, 0, made) => self._take(index, 1, made)", "shares and pieces are read as they lie, so nothing crosses for this reader, and no gather made them; scores are whole there, so reading them once more as they lie is nothing either"),
+    ("layers/derive.py", "_check_split", "=> any((axis in term.share", "an operation reads pieces of what is split or all of it, so all terms of its gradient are shares there or none is"),
     # --- facts.py
     ("elaborate/facts.py", "_fact", "'absent', 'none', True", "where parameters are missing (FW01) nothing is routed"),
 ]  # fmt: skip

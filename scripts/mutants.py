@@ -48,7 +48,7 @@ FILES = [
     "elaborate/facts.py", "elaborate/derive.py",
     "layers/scale.py", "layers/values.py", "layers/moving.py", "layers/forward.py", "layers/backward.py",
     "layers/arriving.py", "layers/record.py", "layers/walk.py", "layers/cases.py", "layers/flows.py", "layers/order.py",
-    "layers/operations.py", "layers/places.py", "layers/attending.py", "layers/parts.py", "layers/crossing.py", "layers/wants.py",
+    "layers/operations.py", "layers/places.py", "layers/attending.py", "layers/attention.py", "layers/parts.py", "layers/crossing.py", "layers/wants.py",
     "layers/planning.py", "layers/overrides.py", "layers/heads.py", "layers/deal.py", "layers/derive.py",
 ]  # fmt: skip
 """The files that hold the rules."""

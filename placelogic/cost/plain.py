@@ -101,9 +101,7 @@ def _parts(expr: sympy.Expr) -> tuple[sympy.Expr, ...]:
     return (expr,) if one is None else tuple(map(around, one.args))
 
 
-def _outer(
-    expr: sympy.Expr, kind: type[sympy.Expr]
-) -> tuple[sympy.Expr | None, Callable[[sympy.Expr], sympy.Expr]]:
+def _outer(expr: sympy.Expr, kind: type[sympy.Expr]) -> tuple[sympy.Expr | None, Callable[[sympy.Expr], sympy.Expr]]:
     """The choice that an expression is: it alone, or times a positive number, or with something added."""
     if isinstance(expr, kind):
         return expr, lambda value: value

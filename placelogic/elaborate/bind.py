@@ -31,6 +31,17 @@ def mentions_none(expr: Expr) -> bool:
     return any(name.name == NONE for name in names(expr))
 
 
+def _otherwise(what: str, name: str, known: list[str]) -> str:
+    """The way forward for a parameter that is not there, nor one of a similar name."""
+    has = f"it has {', '.join(known) or 'none'}"
+    if not what.startswith("model") or name.split("_")[0] not in ("tied", "tie", "share", "shared", "untie", "untied"):
+        return has
+    return (
+        f"{has}. Whether embeddings are tied is none of them: gpt has one table, `used on first and last`, the others have "
+        "a `head` of their own; for another one declare the weights yourself (docs/language.md, Tied embeddings)"
+    )
+
+
 def bind_arguments(
     what: str, params: tuple[ast.Param, ...], arguments: tuple[ast.Argument, ...], call: Span, log: Log
 ) -> dict[str, Expr] | None:
@@ -51,7 +62,7 @@ def bind_arguments(
             name = argument.name
         if name not in known:
             log.add("PL205", f"{what} has no parameter `{name}`", argument.span,
-                    closest(name, known) or f"it has {', '.join(known) or 'none'}")  # fmt: skip
+                    closest(name, known) or _otherwise(what, name, known))  # fmt: skip
         elif name in given:
             log.add("PL208", f"parameter `{name}` of {what} is given twice", argument.span, "give it once")
         else:

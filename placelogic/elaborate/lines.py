@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from placelogic.compat import assert_never
+from placelogic.elaborate.beside import Beside
 from placelogic.elaborate.log import Item, Log
 from placelogic.elaborate.sizes import Sizes
 from placelogic.elaborate.stated import Stated, SyncLine
@@ -65,19 +66,14 @@ def read_stated(
     sync: dict[tuple[str, str], SyncLine] = {}
     sync_microbatches: dict[str, SyncLine] = {}
     scales: dict[str, tuple[tuple[Expr, Origin], ...]] = {}
+    beside = Beside()
     for group in groups.members:
         if group.frozen:
             continue
         syncs = list(speaking(items, ast.SyncStmt, group, groups))
         scaled = list(speaking(items, ast.ScaleStmt, group, groups))
         if group.name in steps:
-            for level, item, node in [*syncs, *scaled]:
-                if level >= steps[group.name].level:
-                    line = steps[group.name].item.at(steps[group.name].statement.span).line
-                    word = "sync" if isinstance(node, ast.SyncStmt) else "scale"
-                    log.once(item, "PL323", f"`{group.name}` has a step of its own (line {line}), which replaces only "
-                           f"less specific `{word}` lines than this one", node.span,
-                           "say it in the step, or leave one of them out")  # fmt: skip
+            beside.add(group.name, steps[group.name], [*syncs, *scaled])
             continue
         claims: dict[str | None, list[tuple[int, tuple[Item, ast.SyncStmt, Axes]]]] = {}
         for level, item, node in syncs:
@@ -102,6 +98,7 @@ def read_stated(
             sync[group.name, atom] = line_
         if scaled:
             scales[group.name] = tuple((factors[id(i)], i.origin(n.span)) for _, i, n in scaled)
+    beside.tell(log)
     return Stated(sync, sync_microbatches, scales)
 
 

@@ -160,13 +160,12 @@ def check_dealt(
     first = {name: (block, op) for block in reversed(layers.blocks if layers is not None else ())
              for op in reversed(block.operations) if (name := weights_of(op)) is not None}  # fmt: skip
     for group in groups.members:
-        if group.uses is not None:
-            continue
         cut = layouts[group.name]["params"].cut(stages.axis)
-        if group.frozen and (cut is None or cut.letter != "S"):  # nothing to be computed for copies
+        dealt = cut is not None and cut.letter == "S"
+        if group.uses is not None or (group.frozen and not dealt):  # frozen copies compute no gradient
             continue
         if group.name not in first:
-            if cut is None or cut.letter != "S":
+            if not dealt:
                 _whole_on_stages(group, stages, log)
             continue
         if cut is not None and cut.letter == "S" and cut.dim == "layer":

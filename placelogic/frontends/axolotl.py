@@ -19,6 +19,7 @@ from placelogic.frontends.torch_parallel import Shape, strategy_of, write_parall
 from placelogic.frontends.values import Value
 from placelogic.frontends.versions import before
 from placelogic.problem import Problem, SpecError
+from placelogic.report.diagnostic import Finding
 
 VERSIONS = ("0.9", "0.18")
 """The first and the last that the strategies were compared with."""
@@ -61,7 +62,16 @@ def draft(config: Config, request: Request) -> tuple[Draft, dict[str, object]]:
               "ddp_parallel": not facts.get("fsdp") and not ds.value,
               "flash": bool(config.peek("flash_attention", bool, False))
               or "flash" in str(config.peek("attn_implementation", object, ""))}  # fmt: skip
-    if (packed := config.get("sample_packing", bool, False)).value:
+    if (packed := config.get("sample_packing", bool, False)).value and request.tokens is None:
+        spec.findings.append(
+            Finding(
+                "NT25",
+                "note",
+                "packed samples have unlike numbers of loss tokens, which are taken as equal here",
+                packed.span,
+                help="`--tokens uneven` asks about that",
+            )  # fmt: skip
+        )
         spec.head.append(
             f"{packed.origin}: packed samples have unlike numbers of loss tokens; `--tokens uneven` asks about that."
         )

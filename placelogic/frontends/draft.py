@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from placelogic.frontends.config import Setting
+from placelogic.report.diagnostic import Finding
 
 SECTIONS = ("mesh", "sizes", "assume", "work", "weights", "use", "state", "step", "optimizer")
 """In the order in which they stand in a spec."""
@@ -12,9 +13,11 @@ SECTIONS = ("mesh", "sizes", "assume", "work", "weights", "use", "state", "step"
 
 @dataclass(slots=True)
 class Draft:
-    """Lines by section. An `origin` becomes the comment at the end of the line."""
+    """Lines by section. An `origin` becomes the comment at the end of the line. `findings`: about settings, placed in
+    the file that they come from."""
 
     head: list[str] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
     lines: dict[str, list[tuple[str, str]]] = field(default_factory=lambda: {name: [] for name in SECTIONS})
     axes: dict[str, int | None] = field(default_factory=dict)
     names: dict[str, int | None] = field(default_factory=dict)

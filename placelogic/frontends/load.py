@@ -65,7 +65,7 @@ def import_text(framework: str, text: str, path: str, request: Request = Request
     spec.head = [f"{name}, as {FRAMEWORKS[framework]} {version} runs it.", *notes, *spec.head]
     problems = (*config.problems, *unread.problems)
     spec.head += [f"NOT IN THIS SPEC, line {one.span.line}: {one.message}" for one in problems]
-    findings = (*told, *unread.findings)
+    findings = (*told, *spec.findings, *unread.findings)
     return Imported(
         framework, version, path, spec.text(f"{path} (spec)"), findings, unread.ignored, problems, facts, text
     )

@@ -175,7 +175,7 @@ def _check_split(
     """Along an axis that splits the work a gradient is each device's own share: that is how steps and denominators
     take it. Raises PL380 where that is not so, because pieces were put together before the weights met them."""
     cut = weights.params.cut(axis)
-    elsewhere = axis in weights.routed or (cut is not None and cut.letter == "S")  # what is not there is FW01
+    elsewhere = cut is not None and cut.letter == "S"  # routed, or FW01
     if weights.frozen or elsewhere or any(need.axis == axis for need in found.walk.needs):
         return
     for gradient in mine:
@@ -208,8 +208,7 @@ def _share(gradient: Gradient, axis: str) -> bool:
 
 def _meets(plan: Plan, gradient: Gradient, axis: str) -> bool:
     """Whether tokens of other devices meet the experts that this one has."""
-    where = plan.work.get((gradient.block, gradient.index), {}).get(axis)
-    return where is not None and where.weights is not None
+    return axis in plan.work.get((gradient.block, gradient.index), {})
 
 
 def _dim(layers: Layers, gradient: Gradient, axis: str, found: Nominal) -> str | None:

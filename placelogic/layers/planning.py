@@ -139,7 +139,7 @@ class AxisPlan:
         experts = experts_dim(self.block, op)
         if cut == ANY:
             cut = come if come in op.contracted else op.produced[0]
-        if cut is None or cut == experts and sent_whole(self.program, op, self.axis, come):
+        if cut is None or sent_whole(self.program, op, self.axis, come):
             return self._take(index, 0, self._kept(op, come, op.contracted))
         check_sides(self.block, op, cut, self.axis)
         self.work[index] = Work(weights=cut)

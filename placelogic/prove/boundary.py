@@ -180,7 +180,7 @@ def told_of_flow(program: Program, sizes: Sizes, one: Obligation, env: Mapping[s
     return Told(
         "FW06",
         (crossing.axis,),
-        f"{_wrong(one, crossing, table, sizes) if followed else _again(one, crossing)}{_wanted(one, crossing)}",
+        f"{_wrong(one, crossing, table, sizes) if followed else _again(one, crossing)}{_wanted(program, crossing)}",
         f"forward, {crossing.done}",
         f"say `by {crossing.usual}`, the transpose of what happens forward, or leave this line out: that is derived"
         if crossing.usual is not None
@@ -191,19 +191,27 @@ def told_of_flow(program: Program, sizes: Sizes, one: Obligation, env: Mapping[s
     )
 
 
-def _wanted(one: Obligation, crossing: Crossing) -> str:
+def _wanted(program: Program, crossing: Crossing) -> str:
     """What would be the transpose, in words."""
     axis = crossing.axis
-    assert one.through is not None
-    pieces = any(axis in path.heaped for path in one.through.flow.paths)
     wanted = {
-        "none": f"what arrives {'is a piece' if pieces else 'is whole'} on every device along {axis}, "
+        "none": f"what arrives {'is a piece' if _in_pieces(program, crossing) else 'is whole'} on every device along {axis}, "
         "and nothing has to be added up",
         "sum": f"what arrives are shares, to be added up over {axis}",
         "slice": f"along {axis} each device keeps its own piece of what arrives, which is complete there",
         "gather": f"what arrives are pieces, to be put together over {axis}",
     }.get(crossing.usual or "")
     return f": {wanted}" if wanted is not None and crossing.direction == "backward" else ""
+
+
+def _in_pieces(program: Program, crossing: Crossing) -> bool:
+    """Whether the tensor, and so the gradient where nothing crosses, is cut along the axis."""
+    layering, layers = program.layering, program.layers
+    block = next((block for block in layers.blocks if block.name == crossing.block), None) if layers else None
+    if layering is None or block is None:
+        return False
+    lies = layering.plan.shapes.get((block.name, crossing.tensor), {}).get(crossing.axis)
+    return lies in block.tensors[crossing.tensor]
 
 
 def _crossing(program: Program, one: Obligation, acting: frozenset[str]) -> Crossing | None:

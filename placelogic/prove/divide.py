@@ -145,21 +145,16 @@ def _free(size: Ratio, sizes: Sizes) -> bool:
 def _at_some_sizes(program: Program, sizes: Sizes, every: Iterable[Dealt]) -> bool:
     """Whether everything divides at some sizes that are easily found: one device along open axes, and open
     quantities that are multiples of all that is given. False: that is not known."""
-    if sizes.whole:
-        return False
     env = dict.fromkeys(sizes.open, 1)
     try:
-        parts = [_parts(sizes, one).at(env) for one in every]
-        if any(part.denominator != 1 for part in parts):
-            return False
-        large = lcm(*(int(part) for part in parts))
+        large = lcm(*(int(_parts(sizes, one).at(env)) for one in every))
         env = {name: 1 if name in sizes.axis_names else large for name in sizes.open}
         values = {name: value.at(env) for name, value in sizes.values.items()}
         for assumption in program.assumptions:
             if not holds(assumption.condition, values):
                 return False
         return all((_size(program, sizes, one) / _parts(sizes, one)).at(env).denominator == 1 for one in every)
-    except (KeyError, ZeroDivisionError):
+    except (KeyError, ZeroDivisionError):  # a count that has to come out whole is no open size
         return False
 
 

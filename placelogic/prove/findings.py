@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from fractions import Fraction
+from types import MappingProxyType
 
 from placelogic.program.program import Program
 from placelogic.prove.blame import blame
@@ -16,7 +18,28 @@ from placelogic.prove.sizes import PER_ITEM, Sizes
 from placelogic.prove.table import MAX_ROWS, summed
 from placelogic.report.diagnostic import Counterexample, DeviceRow, Finding
 
-_ORDER = ("CC01", "FW01", "FW02", "FW05", "FW03", "FW04", "FW06", "FW07", "FW08", "SC05", "SC07", "CC02", "GI", "SC02", "SC03", "SC06", "SC08", "SC04", "GI07", "SC01")
+_ORDER = (
+    "CC01",
+    "FW01",
+    "FW02",
+    "FW05",
+    "FW03",
+    "FW04",
+    "FW06",
+    "FW07",
+    "FW08",
+    "SC05",
+    "SC07",
+    "CC02",
+    "GI",
+    "SC02",
+    "SC03",
+    "SC06",
+    "SC08",
+    "SC04",
+    "GI07",
+    "SC01",
+)
 """Causes before consequences; a code not listed stands with its family."""
 
 
@@ -145,10 +168,13 @@ def _uneven_rows(
     return (DeviceRow({}, summed(applies), summed(single)),)
 
 
-def arrange(findings: Iterable[Finding], own: Collection[int] = ()) -> tuple[Finding, ...]:
+def arrange(
+    findings: Iterable[Finding], own: Collection[int] = (), biases: Mapping[str, Collection[str]] = MappingProxyType({})
+) -> tuple[Finding, ...]:
     """One finding per fault: the same fault of several groups is told once; causes come first, and
     what follows from a cause on the same weights, along no other axes, is marked as its consequence. `own`: the ids
-    of findings that follow from nothing."""
+    of findings that follow from nothing. `biases`: as `scattered_biases` has them; the gradient of one that is
+    added too early is whole, and a share where it is added in time."""
     merged: dict[tuple, list[Finding]] = {}
     for one in findings:
         key = (
@@ -162,6 +188,8 @@ def arrange(findings: Iterable[Finding], own: Collection[int] = ()) -> tuple[Fin
         )
         if one.code == "FW06":  # one boundary, told once, with all the weights before it
             key = (one.code, one.span)
+        if one.code == "FW04":  # and so is one addition, which every reader behind it finds wrong
+            key = (one.code, one.span, one.axes, re.sub("`.*?`", "`...`", one.message))
         merged.setdefault(tuple(map(repr, key)), []).append(one)
     out = []
     alone: set[int] = set()
@@ -172,6 +200,7 @@ def arrange(findings: Iterable[Finding], own: Collection[int] = ()) -> tuple[Fin
     out.sort(key=lambda one: (_rank(one), one.span.line, one.span.column))
     broken: dict[str, set[str]] = {}  # weights -> the axes along which a cause shows
     absent: dict[str, set[str]] = {}  # where a gradient cannot even be computed, how it is combined follows
+    early = {axis for one in out if one.code == "FW04" for axis in one.axes}
     arranged = []
     for one in out:
         names = set((one.weights or "").split(", ")) - {""}
@@ -179,6 +208,8 @@ def arrange(findings: Iterable[Finding], own: Collection[int] = ()) -> tuple[Fin
             (one.code in ("SC01", "GI07") and _from(one, names, broken))
             or (one.code.startswith("GI") and _from(one, names, absent))
         )
+        if one.code == "GI02" and id(one) not in alone and _from(one, names, biases) and early.issuperset(one.axes):
+            follows, one = True, replace(one, help=None)  # leaving the axis out is wrong with the cause mended
         if one.severity == "error" and (
             one.code.startswith("GI") and one.code != "GI07" or one.code in ("CC01", "FW01", "FW06")
         ):
@@ -191,9 +222,9 @@ def arrange(findings: Iterable[Finding], own: Collection[int] = ()) -> tuple[Fin
     return tuple(arranged)
 
 
-def _from(one: Finding, names: set[str], causes: Mapping[str, set[str]]) -> bool:
+def _from(one: Finding, names: set[str], causes: Mapping[str, Collection[str]]) -> bool:
     """Whether each of these weights has a cause, and along each of the axes."""
-    return bool(names) and all(name in causes and causes[name].issuperset(one.axes) for name in names)
+    return bool(names) and all(name in causes and set(one.axes) <= set(causes[name]) for name in names)
 
 
 def _without(message: str, weights: str | None) -> str:

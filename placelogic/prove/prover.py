@@ -166,7 +166,10 @@ def _decide(
     stated = sum(one.stated for one in obligations)
     counts = Obligations(len(obligations) - refuted - undecided, refuted, undecided, stated)
     verdict = "refuted" if refuted else "undecided" if undecided else "proved"
-    told = [*(_arranged(findings, own) if findings else ()), *notes(program, sizes, solver, collected.traces, stated, verdict == "proved")]
+    told = [
+        *(_arranged(program, findings, own) if findings else ()),
+        *notes(program, sizes, solver, collected.traces, stated, verdict == "proved"),
+    ]
     report = SpecReport(
         name=program.name,
         verdict=verdict,
@@ -212,10 +215,11 @@ def _finding(
     return finding(program, sizes, one, env, at)
 
 
-def _arranged(findings: Iterable[Finding], own: Iterable[Finding]) -> tuple[Finding, ...]:
+def _arranged(program: Program, findings: Iterable[Finding], own: Iterable[Finding]) -> tuple[Finding, ...]:
+    from placelogic.prove.copies import scattered_biases
     from placelogic.prove.findings import arrange
 
-    return arrange(findings, {id(one) for one in own})
+    return arrange(findings, {id(one) for one in own}, scattered_biases(program))
 
 
 # --- reports that are no decision -----------------------------------------------------------

@@ -21,7 +21,7 @@ def stream_obligations(program: Program, sizes: Sizes) -> Iterator[Obligation]:
         return
     for line in layers.drawn:
         dim = _works_on(program, line, line.axis)
-        staged = program.stages is not None and program.stages.axis == line.axis
+        staged = program.stages is not None and program.stages.axis == line.axis  # each has layers of its own
         wrong = line.kind == "different" and dim is None and not staged
         odd = line.kind == "same" and dim is not None
         several = at_least(sizes.size(line.axis), 2)

@@ -12,6 +12,16 @@ from placelogic.prove.layers import is_plain, when_of
 from placelogic.prove.obligations import Obligation, Through
 from placelogic.prove.sizes import Sizes
 from placelogic.prove.values import Read, Trace, members, unseen, within_loop
+from placelogic.source import Span
+
+
+def _absent(program: Program, axis: str, cut: Span) -> str:
+    """What to do about parameters that are cut along an axis that splits the work, as the statement `cut` says."""
+    gathered = "use `gathered` (S*) for params, which gathers them before use"
+    split = next((split for split in program.work.splits if split.axis == axis), None)
+    if split is None or split.span == cut:
+        return gathered
+    return f"{axis} splits the {split.dim} already: cut them over another axis, or {gathered}"
 
 
 def forward_obligations(program: Program, facts: Facts, sizes: Sizes) -> Iterator[Obligation]:
@@ -30,7 +40,7 @@ def forward_obligations(program: Program, facts: Facts, sizes: Sizes) -> Iterato
                     message=f"a device cannot compute with `{weights.name}`: {fact.because}",
                     label=f"only a shard is there along {axis}",
                     shown=("shard {i} of the parameters", "all parameters"),
-                    help="use `gathered` (S*) for params, which gathers them before use",
+                    help=_absent(program, axis, fact.span),
                 )
         origin = weights.params.materialized
         if origin is not None:

@@ -71,8 +71,6 @@ def _cell(text: str) -> str:
 
 def _blocks(file: FileReport, root: Root) -> Iterator[str]:
     for spec, finding, _ in telling(file):
-        if finding.severity == "note" and finding.accepted is None:
-            continue
         place = root.name(finding.span.path or file.path) + (f":{finding.span.line}" if finding.span.line else "")
         verb = "accepted" if finding.accepted is not None else finding.severity
         head, _, rest = story(spec, finding, len(file.specs) > 1).partition("\n")

@@ -18,15 +18,13 @@ from placelogic.report.diagnostic import (
 from placelogic.report.fingerprint import fingerprints
 from placelogic.report.layout import plain
 
-QUIET_NOTES = ("NT02",)
-"""Notes about every spec without stated operations: a dashboard has no use for one per file."""
-
 
 def telling(file: FileReport) -> Iterator[tuple[SpecReport | None, Finding, str]]:
     """The findings worth a mark in the file, each with its spec and fingerprint. The errors of a spec that
-    came out as its `expect` lines say are what was wanted, and no marks."""
+    came out as its `expect` lines say are what was wanted, and no marks. Notes are none either, unless a policy
+    denies them: a pull request that costs as much as before has no use for being told so."""
     for spec, finding, fingerprint in fingerprints(file):
-        if finding.code in QUIET_NOTES and not finding.denied:
+        if finding.severity == "note" and finding.accepted is None and not finding.denied:
             continue
         if spec is None or not as_expected(spec, finding):
             yield spec, finding, fingerprint

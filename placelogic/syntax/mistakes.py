@@ -19,7 +19,7 @@ from lark import Token
 from placelogic.problem import Problem
 from placelogic.source import Span
 from placelogic.syntax.load import Language, language
-from placelogic.syntax.phrases import OPERATIONS, example, expected, nearest, noun, unknown_text
+from placelogic.syntax.phrases import OPERATIONS, example, expected, meant, nearest, noun, unknown_text
 from placelogic.syntax.tokens import UNKNOWN
 
 _JOINS = {"COMMA", "PLUS", "MINUS", "STAR", "SLASH", "PERCENT", "COMPARE"}
@@ -117,7 +117,7 @@ def _statement(found, accepted, last, opened, near: str | None, known: Language,
         hint = f"is a `}}` missing for the `{{` of line {opened[-1].line}?"
         return Problem("PL108", f"`{word}` cannot stand inside this block", where, hint)
     if "MESH" in accepted:
-        hint = near or "sizes are declared with `let`, axes with `mesh`, and comments begin with `#`"
+        hint = meant(found) or near or "sizes are declared with `let`, axes with `mesh`, and comments begin with `#`"
         return Problem("PL108", f"{_shown(found)} begins no statement", where, hint)
     if "CROSS_ENTROPY" in accepted:
         words = ", ".join(OPERATIONS)

@@ -124,6 +124,25 @@ def nearest(found: Token, accepted: Collection[str], known: Language) -> str | N
     return f"did you mean `{near[0]}`?" if near else None
 
 
+def meant(found: Token) -> str | None:
+    """A hint for a word that other tools use for something that this language calls otherwise, or None."""
+    word = found.lower()
+    return next((f"{hint}, for example `{EXAMPLES[name]}`" for words, name, hint in _OTHERWISE if word in words), None)
+
+
+_OTHERWISE = (
+    (
+        {"gradient", "gradients", "grad", "accumulation", "accumulate", "grad_accum", "accumulation_steps", "ga"}
+        | {"gradient_accumulation_steps", "micro", "num_microbatches"},
+        "gradient_accumulation",
+        "micro-batches are counted by `gradient_accumulation`, or `microbatches`",
+    ),
+    ({"axes", "world", "world_size", "devices", "gpus", "ranks"}, "mesh", "axes of devices are declared with `mesh`"),
+    ({"param", "params", "parameters", "layer", "tensor"}, "weights", "parameters are declared with `weights`"),
+)
+"""Words -> what this language says instead."""
+
+
 def example(leaders: Sequence[str]) -> str | None:
     """A right line that begins with the innermost word that has one."""
     found = next((EXAMPLES[word] for word in leaders if word in EXAMPLES), None)

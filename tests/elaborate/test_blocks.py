@@ -49,7 +49,7 @@ ATTENTION = (
     "o = linear c with a from heads, head to hidden",
 )
 
-STAGED = block("y = gelu i", repeat=" repeat L") + "stages over tp\n"
+STAGED = block("y = gelu i", repeat=" repeat L") + "freeze *\nstages over tp\n"
 
 PROBLEMS = [
     ("PL202", block("y = norm i with w over hidden"), "there are no weights `w`"),
@@ -137,12 +137,13 @@ PROBLEMS = [
     ("PL393", block("y = linear i with a from hidden to hidden", repeat=" repeat L") + "place a over tp { params sharded on param }",
      "each device along tp has some tensors of `a` only"),
     ("PL395", STAGED + "backward y of b over cp, tp by mean",
-     "the devices along tp are stages (line 14): each layer of block `b` has its `y` on one of them only"),
+     "the devices along tp are stages (line 15): each layer of block `b` has its `y` on one of them only"),
     ("PL395", STAGED.replace("gelu i", "broadcast i over tp"), "each layer of block `b` has its `i` on one of them only"),
     ("PL395", STAGED + block("z = gelu i", head="", name="c") + "forward z over tp by none",
-     "the devices along tp are stages (line 14): block `c` has its `z` on one of them only"),
-    ("PL395", block("y = norm i with v over hidden", repeat=" repeat L") + "stages over tp\nplace v over tp { activations sharded on sequence }",
-     "the devices along tp are stages (line 14): each layer with weights of `v` has its activations on one of them only"),
+     "the devices along tp are stages (line 15): block `c` has its `z` on one of them only"),
+    ("PL395", STAGED.replace("gelu i", "norm i with v over hidden").replace("v { size 8,", "v {") + "place v over tp { activations sharded "
+     "on sequence }",
+     "the devices along tp are stages (line 15): each layer with weights of `v` has its activations on one of them only"),
     ("PL395", block("y = dropout i").replace("a { size 8 }", "a { size 8, used on last of tp }") + "random y of b over tp same",
      "the devices along tp are stages (line 4): block `b` has its `y` on one of them only"),
     ("PL396", block("y = norm i over batch, sequence"), "`y` normalises over `batch`: what a sample comes to would depend on the "

@@ -99,6 +99,20 @@ def test_a_wrong_setting_is_shown_in_its_file(here: Path, capsys: pytest.Capture
     )
 
 
+def test_unlike_samples_are_told_of_by_check_and_import(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "axo.yml").write_text("sample_packing: true\nbase_model: ours\n")
+    hint = "packed samples have unlike numbers of loss tokens, which are taken as equal here; `--tokens uneven` asks about that"
+    assert main(["check", "--from", "axolotl", "axo.yml"]) == 0
+    assert f"  note[NT25]: axo.yml:1:17: {hint}\n" in capsys.readouterr().out
+    assert main(["import", "axolotl", "axo.yml"]) == 0
+    told = capsys.readouterr()
+    assert "NT25" in told.err and "`--tokens uneven` asks about that.\n" in told.out
+    for given, code in (("even", 0), ("uneven", 1)):
+        assert main(["check", "--from", "axolotl", "axo.yml", "--tokens", given, "--world", "4"]) == code
+        out = capsys.readouterr().out
+        assert "NT25" not in out and ("error[GI04]" in out) == bool(code)
+
+
 def test_from_standard_input(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     import io
     import sys

@@ -177,6 +177,11 @@ def test_denied_notes(repository: Path, capsys: pytest.CaptureFixture[str]) -> N
     (spec,) = json.loads(out)["files"][0]["specs"]
     assert (code, spec["verdict"]) == (1, "proved")
     assert [f["code"] for f in spec["findings"] if f["denied"]] == ["NT04"]
+    for form, mark in (("github", "NT04%3A"), ("sarif", '"NT04"'), ("junit", "NT04")):
+        assert "NT04" not in gate(capsys, "--format", form)[1]
+        assert main(["check", "specs/a.place", "--format", form]) == 0
+        assert "NT04" not in capsys.readouterr().out
+        assert mark in gate(capsys, "--fail-on", "NT04", "--format", form)[1]
     code, out = gate(capsys, "--fail-on", "NT04")
     assert "error[NT04]" in out and "specs/a.place: FAILS (1 proved)\n" in out
     line = out.split("specs/a.place:")[1].split(":")[0]
@@ -365,7 +370,10 @@ def test_what_shows_along_another_axis_does_not_follow(repository: Path, capsys:
 
 def test_a_factor_that_is_wrong_on_one_device_too(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The factor is made good before another fault is looked for: it is told once, and as what it is on one device."""
-    put(repository, "mesh dp\nlet P\nweights attn { size P }\nuse data_parallel(dp)\nscale attn by 1/2\nsync attn over dp by none\n")
+    put(
+        repository,
+        "mesh dp\nlet P\nweights attn { size P }\nuse data_parallel(dp)\nscale attn by 1/2\nsync attn over dp by none\n",
+    )
     code, out = gate(capsys)
     assert code == 1
     assert out.count("error[GI03]") == 1 and "constant factor 1/2" in out and "multiply by 2," in out, out
@@ -380,7 +388,9 @@ HIDING = {
 
 
 @pytest.mark.parametrize("text", HIDING)
-def test_what_is_accepted_without_axes_hides_no_fault(repository: Path, capsys: pytest.CaptureFixture[str], text: str) -> None:
+def test_what_is_accepted_without_axes_hides_no_fault(
+    repository: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
     put(repository, re.sub(r"ALLOW (\w+)", r'placelogic: allow \1 reason="known"', text))
     code, out = gate(capsys)
     assert code == 1 and f"error[{HIDING[text]}]" in out, out

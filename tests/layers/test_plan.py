@@ -247,6 +247,11 @@ block finish {
 """
 
 
+GATHERED_EXPERTS = EXPERTS_ALONE.replace(
+    "  g = grouped linear t", "  s = gather t over ep on expert\n  g = grouped linear s"
+)
+
+
 @pytest.mark.parametrize(
     ("text", "axis", "crosses"),
     [
@@ -263,6 +268,12 @@ block finish {
         (EXPERTS, "tp", ["d: sum / none", "t: none / sum"]),
         # each device has the tokens of its own experts: what they leave are shares, and so is what comes back
         (EXPERTS_ALONE, "ep", ["e: sum / none", "x: none / sum", "r: none / sum"]),
+        # gathered by hand, and needed in pieces all the same
+        (
+            GATHERED_EXPERTS,
+            "ep",
+            ["e: sum / none", "x: none / sum", "s: slice expert / gather expert", "r: none / sum"],
+        ),
         # two tensors that are cut alike meet as they are
         (GATED, "tp", ["d: sum / none", "n: none / sum"]),
         # what is written out is not derived again

@@ -424,3 +424,17 @@ def test_a_line_over_two_axes_is_told_by_the_one_that_acts(line: str, axis: str,
     assert told in first.message, first.message
     assert first.counterexample is not None
     assert {name: size for name, size in first.counterexample.mesh.items() if size > 1} == {axis: 2}
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("backward a over tp by zero", "nothing is left of the gradient that reaches `norm`, `up` through `a`: what arrives is a piece on"),
+        ("backward a over tp by none scale 2", "through `a` is multiplied by 2: what arrives is a piece on every device along tp,"),
+        ("backward a over tq by zero", "through `a`: what arrives is whole on every device along tq,"),
+        ("backward a over tq by none scale 2", "is multiplied by 2: what arrives is whole on every device along tq,"),
+    ],
+)  # fmt: skip
+def test_what_arrives_is_whole_or_a_piece_whatever_is_done_to_it(line: str, told: str) -> None:
+    first = found(OVER_TWO_AXES + line + "\n")[0]
+    assert first.code == "FW06" and told in first.message, first.message

@@ -99,8 +99,11 @@ def printed(text: str) -> str:
 
 
 def _run(text: str, pipe: int) -> None:
+    import torch
+
     code = 1
     try:
+        torch.set_num_threads(1)  # threads of the process it is forked from are not there any more
         os.setpgrp()
         os.dup2(pipe, 1)
         os.dup2(pipe, 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -84,9 +85,40 @@ def test_micro_batches_one_by_one_and_together() -> None:
 def test_no_right_layers_show_anything(path: Path) -> None:
     pytest.importorskip("torch")
     scripts = [one for one in of_right_steps(path) if one.name.endswith(" inside")]
-    assert len(scripts) >= {"reports": 15, "rules": 36, "blocks": 6}[path.stem]
+    assert len(scripts) >= {"reports": 15, "rules": 35, "blocks": 6}[path.stem]
     for one in scripts:
         assert SAME in (told := printed(one.text or "")), (one.name, told)
+
+
+def test_the_page_shows_what_is_written(every: list[Shown]) -> None:
+    page = (ROOT / "docs" / "replay.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"```py\n(.*?)```", page, re.DOTALL)
+    one = next(one for one in every if one.name == "reports: b150_bias_before_the_sum")
+    assert one.text is not None and shown in one.text
+
+
+TWO_KINDS = """mesh cp
+weights qkv { kind matrix }
+use context_parallel(cp)
+dims batch, sequence, hidden, heads, head
+block layer {
+  input x(batch, sequence, hidden)
+  q = linear x with qkv from hidden to heads, head
+  k = linear x with qkv from hidden to heads, head
+  c = attention q, k, k causal
+  d = attention q, k, k
+  y = add c, d
+}
+"""
+
+
+def test_two_kinds_of_attention(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    (tmp_path / "two.place").write_text(TWO_KINDS)
+    (one,) = (one for one in of_right_steps(tmp_path / "two.place") if one.name.endswith(" inside"))
+    assert one.text is not None
+    assert one.text.count(", causal=False)") == 1
+    assert SAME in (told := printed(one.text)), told
 
 
 # --- as a person has it ---------------------------------------------------------------------------

@@ -186,8 +186,10 @@ def _expected(
         numbers = [cost.known(value, **given) for value in (one.members, one.bytes, one.times)]
         if None in numbers:
             missing = {str(symbol) for value in (one.members, one.bytes, one.times) for symbol in value.free_symbols}
-            unknown = ", ".join(sorted(missing - set(given) - set(cost.values)))
-            raise refuse("PL529", f"the spec leaves open: {unknown}", "say the sizes: compare(..., at={...})", path)
+            unknown = sorted(missing - set(given) - set(cost.values))
+            sizes = ", ".join(f'"{name}": 2' for name in unknown)
+            raise refuse("PL529", f"the spec leaves open: {', '.join(unknown)}",
+                         f"say what the run had, such as compare(..., at={{{sizes}}})", path)  # fmt: skip
         members, size, times = (Fraction(number or 0) for number in numbers)
         ratio, over = padded.get(one.group, (Fraction(1), frozenset()))
         size *= ratio if set(one.axes) <= over else 1

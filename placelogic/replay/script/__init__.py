@@ -1,7 +1,7 @@
 """`--script`: a counterexample as a short program of its own, that needs PyTorch and a few CPU processes.
 
 It is straight-line code: the step of the weights that are wrong, operation by operation, beside one device.
-Where elements lie is written as tables. This package itself does without PyTorch."""
+Where elements lie is written as tables. What is about the operations of blocks is in layers/. This package itself does without PyTorch."""
 
 from __future__ import annotations
 

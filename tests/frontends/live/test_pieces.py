@@ -116,7 +116,7 @@ use data_parallel(dp)
 @pytest.mark.parametrize(
     ("text", "name", "at", "mesh", "wanted"),
     [
-        (SPEC, None, {}, {"dp": (2, 0)}, "PL529: the spec leaves open: h"),
+        (SPEC, None, {}, {"dp": (2, 0)}, "PL529: the spec leaves open: h (say what the run had, such as compare(..., at={\"h\": 2}))"),
         (SPEC, "other", {"h": 2}, {"dp": (2, 0)}, "PL529: there is no spec `other`"),
         (SPEC, None, {"h": 2}, {"data": (2, 0)}, "PL529: the mesh has an axis `data`, which the spec does not have"),
         (

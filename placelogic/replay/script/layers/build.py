@@ -15,6 +15,7 @@ from placelogic.replay.cases import Case
 from placelogic.replay.script.build import WIDTH, head
 from placelogic.replay.script.layers import text
 from placelogic.replay.script.layers.matrices import Matrices, Matrix
+from placelogic.replay.script.layers.mixing import FULL
 from placelogic.replay.script.layers.pieces import Pieces, drawn
 from placelogic.replay.script.layers.step import Lines, function
 from placelogic.replay.script.layers.trace import GLOBAL, Body, Trace, Value, named
@@ -86,6 +87,8 @@ class Layered:
         worker = self._worker()
         weights = [f"{matrix.key}: {self._weights(matrix)}, " for matrix in self.matrices]
         rest = [line for body in (*functions, step, worker) for line in ("", *body)]
+        if "causal" not in self.pieces.helpers:
+            rest = [re.sub(f",\\s+{FULL}", "", line) for line in rest]
         share = _share([*weights, *rest])
         parts = [*head(self.finding, self.source, self.case, self.work.microbatches), *self._constants(weights)]
         if any("F." in line for line in rest):
@@ -132,8 +135,6 @@ class Layered:
         elif told:
             yield _lines(text.CARRIED.replace("{words}", words))
         yield from (_lines(body) for name, body in text.HELPERS.items() if name in used)
-        if {"causal", "full"} <= used:
-            raise NotShown("it has two kinds of attention")
         if "attention" in used:
             yield _lines(text.attention(used))
 

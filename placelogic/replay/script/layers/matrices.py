@@ -14,7 +14,6 @@ from placelogic.simulate.layers.one import weights_dims
 from placelogic.simulate.layers.setting import Setting
 from placelogic.simulate.mesh import Grid
 
-
 SMALLER = 0.6
 """Than in replay: products of what a layer reads with itself stay near one as well."""
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 BREAK = ",\n        "
 """Before an argument, in a line that is long."""
+FULL = "causal=False"
+"""An argument that is needed where other attention is causal."""
 
 
 def attention(one: Operation, op: bl.Attention) -> str:
@@ -36,6 +38,7 @@ def attention(one: Operation, op: bl.Attention) -> str:
             given += [f"at={_row(one, list(range(size)), at)}", f"places={_row(one, list(range(size)), places)}"]
     else:
         one.use("full")
+        given.append(FULL)
     if op.positions:
         one.use("far")
         far = [[[own(p) - keys.get(t, t) for t in there] for p in mine]

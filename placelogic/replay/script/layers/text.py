@@ -148,7 +148,9 @@ class Loss(torch.autograd.Function):
 def attention(used: Collection[str]) -> str:
     """With what its calls need."""
     optional = [name for name in ("heads", "at", "places", "far", "mask") if _has(name, used)]
-    lines = [f"def attention({', '.join(['q', 'k', 'v', *(f'{name}=None' for name in optional)])}):"]
+    both = {"causal", "full"} <= set(used)
+    named = [*(f"{name}=None" for name in optional), *(["causal=True"] if both else [])]
+    lines = [f"def attention({', '.join(['q', 'k', 'v', *named])}):"]
     if "heads" in used:
         lines.append("    k, v = (k, v) if heads is None else (k[..., heads, :], v[..., heads, :])")
     lines.append('    scores = torch.einsum("...phd,...thd->...hpt", q, k) / q.shape[-1] ** 0.5')
@@ -160,7 +162,7 @@ def attention(used: Collection[str]) -> str:
             "    scores = scores + torch.sin(1.0 * (apart if far is None else torch.tensor(far)))  # positions"
         )
     if "causal" in used:
-        lines.append("    scores = scores.masked_fill(apart < 0, -torch.inf)")
+        lines.append(f"    scores = scores.masked_fill({'(apart < 0) & causal' if both else 'apart < 0'}, -torch.inf)")
     lines.append(
         "    scores = torch.cat([scores, torch.zeros_like(scores[..., :1])], -1)  # a sink: a shift of scores shows"
     )
