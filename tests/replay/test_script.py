@@ -71,11 +71,21 @@ def test_most_counterexamples_have_a_script(every: list[Shown]) -> None:
     assert len(every) >= 218
     assert len(shown) >= 194
     left_out = {one.name: one.reason for one in every if one.text is None}
-    wanted = ("its step cannot be carried out", "whether to skip or clip", "a step skips twice")
+    wanted = (
+        "its step cannot be carried out",
+        "a step skips twice",
+        # Of specs with blocks: decisions, and what the step leaves out altogether.
+        "whether to skip or clip",
+        "its step clips, skips",
+        "it is not what the operations of its layers do",
+    )
     # Two specs are about counterexamples that are too large to be run at all.
     assert {name for name, reason in left_out.items() if not reason.startswith(wanted)} == {
         "large_and_wrong: a_large_product", "large_and_wrong: many_microbatches"
     }  # fmt: skip
+    # With the operations of blocks scripts are longer: test_layer_scripts.py.
+    shown = [one for one in shown if "move = Move.apply" not in (one.text or "")]
+    assert len(shown) >= 194
     lines = sorted(len((one.text or "").splitlines()) for one in shown)
     assert lines[-1] <= 92
     assert sum(length <= 80 for length in lines) / len(lines) > 0.85

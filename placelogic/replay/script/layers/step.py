@@ -144,6 +144,18 @@ def _plain(lines: Sequence[str]) -> bool:
     return lines[0] == EVERY and lines[-1] == UPDATE and all(re.match(r"total = |# ", line) for line in inner)
 
 
+def _forward_only(calls: Sequence[str], count: int) -> Iterator[str]:
+    yield "    # what the layers leave; nothing is trained"
+    if count == 1:
+        yield from (f"    {line}" for line in calls)
+        yield "    return x, held"
+        return
+    yield "    left = []"
+    yield f"    for turn in range({count}):"
+    yield from (f"        {line}" for line in (*calls, "left.append(x)"))
+    yield "    return torch.stack(left), held"
+
+
 def function(
     alike: Mapping[tuple[str, ...], Sequence[str]], every: bool, calls: Sequence[str], count: int
 ) -> Iterator[str]:
@@ -153,6 +165,9 @@ def function(
     names, asked = ("held", "list(held.values())") if every else ("trained", "[held[name] for name in trained]")
     plain, many = all(_plain(lines) for lines in alike), count > 1
     yield "def step(held, rank):"
+    if not trained:
+        yield from _forward_only(calls[:-1], count)
+        return
     yield "    # what the layers leave, and the weights after an update by the gradients for its own samples"
     yield "    held = {name: values.clone().requires_grad_() for name, values in held.items()}"
     if not every:
