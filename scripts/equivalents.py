@@ -18,6 +18,8 @@ class Mutant(Protocol):
 WORDS = "only the wording or the place of a report"
 SHORTCUT = "a shortcut: without it the same terms come out in a longer way"
 NEVER = "cannot occur"
+LAID = "it lies so already, or is laid so where what comes back to a tensor is added up"
+NAMED = "any name will do that nothing else has which comes back to the same tensor by the same way"
 FURTHER = "which further faults are told of a spec that is refuted already"
 
 REASONS: list[tuple[str, str, str, str]] = [
@@ -217,6 +219,42 @@ REASONS: list[tuple[str, str, str, str]] = [
     ("layers/scale.py", "scale_of", "if below.number != 0", "zero below is refused before (PL401); anything else comes to the same factor, written otherwise"),
     ("layers/scale.py", "_product", "if total == 0 => if False", "zero times anything is worth zero in the formula too"),
     ("layers/values.py", "merged", "=> frozenset().union(*keys)", "the union of one set is that set"),
+    ("layers/backward.py", "backward", "ins[0].shape, name + 1), _times(arrived, ins[0], ins[1].shape, name + 2))) => return Back((_times(arrived, ins[1], ins[0].shape, name),", "any name will do that no other gradient has: nothing else that comes back through a product is called so"),
+    ("layers/backward.py", "_times", "shape=shape) => replace(through(arrived, name))", "it arrives in this shape already, or is brought to it right after, as shares; how the gradient of weights lies is not asked"),
+    ("layers/record.py", "Layer.name", "1001", "any numbers will do that are unlike each other"),
+    ("layers/record.py", "Layer.name", "* 9", "any numbers will do that are unlike each other"),
+    ("layers/values.py", "_once_each", "len(part.terms) and len({term.same for term in part.terms}) == 1 => if False", "a shortcut: terms that are alike are added up where they are compared"),
+    ("layers/values.py", "_short", "", "only how long names are"),
+    ("layers/values.py", "Misfit.__init__", "=> nothing", "the reason is read from where it is kept, not from the exception's own text"),
+    ("layers/values.py", "torn.change", "=> replace(term, lost", "what is lost along an axis is wrong from two devices on, called a share there or not"),
+    ("layers/values.py", "torn.change", "=> term.share", "what is lost along an axis is wrong from two devices on, called a share there or not"),
+    ("layers/values.py", "product", "=> term.lost", "a value that is lost is refuted where it is read or at the end (FW03)"),
+    ("layers/forward.py", "forward", "=> through(value, name)", "what is read has been found right, or is taken for right: by parts or as one it is worth the same"),
+    ("layers/forward.py", "_as", "=> replace(through(value, name)", "what is right is worth the same by parts or as one"),
+    ("layers/forward.py", "_alike", "=> 2", "only which of the tensors a report names"),
+    ("layers/forward.py", "_linear", "if cut is None => if False", "a linear has work of its own only where its weights are cut"),
+    ("layers/forward.py", "_linear", "continue => nothing", "a linear has work of its own only where its weights are cut"),
+    ("layers/forward.py", "_embedding", "continue => nothing", "an embedding has work of its own only where its table is cut"),
+    ("layers/forward.py", "multiplied", "if one.right and two.right => if False", "the product of what is right is right by parts too"),
+    ("layers/forward.py", "_dispatch", "router or {} => router", "a dispatch is always told how its scores lie"),
+    ("layers/forward.py", "_dispatch", "=> value.shape.get(axis) != router.get(axis)", "a dispatch is always told how its scores lie"),
+    ("layers/forward.py", "_vocabulary", "=> dim == op.vocabulary and value.shape", "without `parallel` nothing is derived that reads pieces of the vocabulary"),
+    ("layers/backward.py", "backward", "ins[0].shape) => replace(", LAID),
+    ("layers/backward.py", "backward", "ins[1].shape, name)))", NAMED),
+    ("layers/backward.py", "backward", "ins[1].shape, name + 3)))", NAMED),
+    ("layers/backward.py", "_lose_folded", "=> replace(term, lost", "what is lost and what is folded are told alike"),
+    ("layers/backward.py", "_lose_folded", "=> term.folded", "what is lost and what is folded are told alike"),
+    ("layers/backward.py", "_attention", "=> to_key = part_of_keys(op, query.shape, through(mixed, name)", NAMED),
+    ("layers/backward.py", "_attention", "=> to_key = part_of_keys(op, query.shape, through(mixed, name + 2)", NAMED),
+    ("layers/backward.py", "_attention", "through(arrived, name + 3)", NAMED),
+    ("layers/backward.py", "_attention", "=> to_value = part_of_keys(op, query.shape, through(arrived, name + 1)", "what comes back for keys has gone through the scores first, whose name comes before this one"),
+    ("layers/backward.py", "_combine", "name + ", "what experts make and scores are made by operations of their own, whose names come after it: the two gradients are never called alike"),
+    ("layers/moving.py", "_stated", "=> not move.origin.stated", "only what a person wrote has a factor"),
+    ("layers/moving.py", "_stated", "=> (move.origin,)", WORDS),
+    ("layers/moving.py", "_summed.change", "=> replace(term, scale=term.scale * count)", "only how a report names the factor"),
+    ("layers/moving.py", "_summed.change", "term.counted | {axis} =>", "only how a report names the factor"),
+    ("layers/moving.py", "_folded.change", "=> replace(term, scale=term.scale * count)", "only how a report names the factor"),
+    ("layers/moving.py", "_folded.change", "term.counted | {axis} =>", "only how a report names the factor"),
     ("layers/moving.py", "after", "", "how a tensor lies along an axis after it was told that it does not fit there (FW05) decides nothing more: on one device it does not matter"),
     ("layers/moving.py", "alone.change", "", "what is left of shares along an axis counts from two devices on, where FW05 is told already"),
     ("layers/moving.py", "moved_forward", "or '' => move.", "a move that cuts names its dimension: the rest is for the type checker"),
@@ -227,7 +265,6 @@ REASONS: list[tuple[str, str, str, str]] = [
     ("layers/moving.py", "_stated", "=> if False", SHORTCUT),
     ("layers/forward.py", "_bias", "=> dim is None", "what a bias does by pieces it does to a tensor in pieces"),
     ("layers/forward.py", "_embedding", "if where.weights is None => if False", "an embedding has work of its own only where its table is cut"),
-    ("layers/forward.py", "_dispatch", "if where.pieces is not None => if True", "a dispatch has work of its own only where it takes pieces"),
     ("layers/attention.py", "check", "if k == op.sequence => if False", WORDS),
     ("layers/attention.py", "check", "if q == k == mixing[-1] => if False", WORDS),
     ("layers/arriving.py", "_crossing", "", "only which line a fault is told of"),
@@ -252,6 +289,7 @@ REASONS: list[tuple[str, str, str, str]] = [
     ("layers/planning.py", "AxisPlan._combine", "self._take(index, 0, made) => nothing", "pieces of experts are read as they lie, so nothing crosses for this reader, and no gather made them"),
     ("layers/planning.py", "AxisPlan._combine", "self._take(index, 0, made) => self._take(index, 1, made)", "shares and pieces are read as they lie, so nothing crosses for this reader, and no gather made them; scores are whole there, so reading them once more as they lie is nothing either"),
     ("layers/derive.py", "_check_split", "=> any((axis in term.share", "an operation reads pieces of what is split or all of it, so all terms of its gradient are shares there or none is"),
+    ("layers/derive.py", "_placed", "=> any((_meets", "the gradient of other weights that are cut is of their own shard, whatever their activations are"),
     # --- facts.py
     ("elaborate/facts.py", "_fact", "'absent', 'none', True", "where parameters are missing (FW01) nothing is routed"),
 ]  # fmt: skip

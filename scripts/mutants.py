@@ -29,7 +29,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from pathlib import Path
 
@@ -90,6 +90,7 @@ def main() -> int:
     found = found[:: options.every]
     store = Path(options.json) if options.json else None
     known = [Result(**old) for old in json.loads(store.read_text())] if store and store.exists() else []
+    known = _still_there(known, every)
     if options.again:
         survived = {result.key for result in known if result.killed_by is None}
         found = [mutation for mutation in found if mutation.key in survived]
@@ -119,6 +120,20 @@ def main() -> int:
         there = {file: len(found) for file, found in every.items()}
         report_mutants.write(Path(options.report), results, there, command, datetime.date.today(), seconds)
     return 1 if unexplained else 0
+
+
+def _still_there(known: list[Result], every: dict[str, list[Mutation]]) -> list[Result]:
+    """Results about mutants that there still are, at the lines where they are now."""
+    lines: dict[str, list[int]] = {}
+    for mutation in chain.from_iterable(every.values()):
+        lines.setdefault(mutation.key, []).append(mutation.line)
+    found = []
+    for result in known:
+        if result.file not in every:
+            found.append(result)
+        elif lines.get(result.key):
+            found.append(replace(result, line=lines[result.key].pop(0)))
+    return found
 
 
 def _merged(known: list[Result], fresh: list[Result], files: list[str], again: bool) -> list[Result]:

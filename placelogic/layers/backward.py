@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from placelogic.layers.attention import part_of_keys, part_of_scores
 from placelogic.layers.operations import apart, is_name_only
 from placelogic.layers.parts import taken_apart
-from placelogic.layers.places import experts_dim
 from placelogic.layers.scale import scale_of
 from placelogic.layers.values import Key, Part, Shape, Term, Value, each, merged, product, share, through, tie
 from placelogic.program import block as bl
@@ -43,7 +42,7 @@ def backward(
             for axis in own:
                 if ins[0].shape.get(axis) is None:
                     back = share(back, axis, ins[0].shape)
-                elif work[axis].weights != experts_dim(block, op):
+                else:
                     back = tie(back, axis, ins[0].shape)
             met = each(arrived, _lose_folded(frozenset(shape)))
             return Back((replace(back, shape=ins[0].shape),), _of_weights(met, ins[0], ins[0].shape, own, name), own)
@@ -72,9 +71,8 @@ def backward(
             return _attention(block, op, arrived, ins, name)
         case bl.Dispatch():
             back = through(arrived, name)
-            for axis, where in work.items():
-                if where.pieces is not None:
-                    back = share(back, axis, ins[0].shape)
+            for axis in work:
+                back = share(back, axis, ins[0].shape)
             return Back((replace(back, shape=ins[0].shape),))
         case bl.Combine():
             return _combine(arrived, ins, work, name)
@@ -137,11 +135,9 @@ def _combine(arrived: Value, ins: Sequence[Value], work: Mapping[str, Work], nam
     made, scores = ins
     to_made = _times(arrived, scores, made.shape, name + 1)
     to_scores = _times(arrived, made, scores.shape, name + 2)
-    for axis, where in work.items():
-        if where.pieces is not None:
-            to_made = tie(to_made, axis, made.shape)
-            to_scores = share(to_scores, axis, scores.shape)
+    for axis in work:
+        to_made = tie(to_made, axis, made.shape)
     for axis in made.shape:
-        if axis not in scores.shape and not (axis in work and work[axis].pieces is not None):
+        if axis not in scores.shape:
             to_scores = share(to_scores, axis, scores.shape)  # adds up over its pieces of what experts make
     return Back((to_made, to_scores))

@@ -27,6 +27,7 @@ from placelogic.layers.values import (
     product,
     share,
     through,
+    torn,
     without,
 )
 from placelogic.program import block as bl
@@ -141,7 +142,7 @@ def _linear(block: Block, op: bl.Linear, name: int, value: Value, work: Mapping[
         cut, dim = where.weights, value.shape.get(axis)
         if cut is None:
             continue
-        if dim == cut and (cut == experts or cut in op.contracted):
+        if dim == cut == experts:
             _outermost(value, axis, work)
         if cut == experts or cut in op.contracted:
             if dim != cut:
@@ -153,8 +154,8 @@ def _linear(block: Block, op: bl.Linear, name: int, value: Value, work: Mapping[
             raise Misfit(axis, f"makes its part of {cut} over {axis}, and gets {lies(dim)}")
         else:
             shape[axis] = cut
-            out = each(out, _cut_share(axis), shape)
-    return replace(out, shape=shape)
+            out = each(out, torn(axis), shape)
+    return out
 
 
 def _outermost(value: Value, axis: str, work: Mapping[str, Work]) -> None:
@@ -168,15 +169,6 @@ def _outermost(value: Value, axis: str, work: Mapping[str, Work]) -> None:
         raise Disorder(
             axis, f"its pieces of {dim} are cut over {others} in this order, and weights over {' and '.join(shards)}"
         )
-
-
-def _cut_share(axis: str):  # type: ignore[no-untyped-def]
-    def change(term: Term) -> Term:
-        if axis in term.share:
-            return replace(term, share=term.share - {axis}, lost=term.lost | {axis})
-        return term
-
-    return change
 
 
 def _bias(block: Block, op: bl.Bias, name: int, value: Value, work: Mapping[str, Work]) -> Value:
@@ -227,37 +219,33 @@ def _dispatch(
     out = through(value, name)
     for axis in dict.fromkeys((*value.shape, *(router or {}))):
         if router is not None and value.shape.get(axis) != router.get(axis):
-            raise Misfit(
-                axis, f"gets {lies(value.shape.get(axis))} and scores of {lies(router.get(axis))} over {axis}"
-            )
-    for axis, where in work.items():
-        if where.pieces is not None:
-            if axis in value.shape:
-                raise Misfit(axis, f"needs the same tokens along {axis}, and gets {lies(value.shape[axis])}")
-            out = each(out, _cut_share(axis), {**out.shape, axis: where.pieces})
+            raise Misfit(axis, f"gets {lies(value.shape.get(axis))} and scores of {lies(router.get(axis))} over {axis}")
+    for axis in work:  # along which each device has experts of its own
+        if axis in value.shape:
+            raise Misfit(axis, f"needs the same tokens along {axis}, and gets {lies(value.shape[axis])}")
+        out = each(out, torn(axis), {**out.shape, axis: block.tensors[op.output][0]})
     return out
 
 
 def _combine(block: Block, op: bl.Combine, name: int, ins: Sequence[Value], work: Mapping[str, Work]) -> Value:
     made, scores = ins
-    pieces = [axis for axis, where in work.items() if where.pieces is not None]
-    for axis in dict.fromkeys((*made.shape, *scores.shape, *pieces)):
+    for axis in dict.fromkeys((*made.shape, *scores.shape, *work)):
         m, s = made.shape.get(axis), scores.shape.get(axis)
-        if axis in pieces:
+        if axis in work:
             if m != work[axis].pieces or s is not None:
                 raise Misfit(axis, f"adds up its own experts over {axis}, and gets {lies(m)} and scores of {lies(s)}")
-        elif m != s and not (s is None and m in _rest(block, op)) or m == block.tensors[op.input][0]:
+        elif m != s and not (s is None and m in _rest(block, op)):
             raise Misfit(axis, f"gets {lies(m)} and scores of {lies(s)} over {axis}")
-    shape = {axis: dim for axis, dim in made.shape.items() if axis not in pieces}
-    out = replace(multiplied(made, replace(scores, shape=made.shape), name), shape=shape)
-    for axis in pieces:
+    shape = without(made.shape, *work)
+    out = multiplied(made, scores, name)
+    for axis in work:
         out = share(out, axis, shape)
     return out
 
 
 def _rest(block: Block, op: bl.Combine) -> set[str]:
     """The dimensions of what experts make that scores do not have."""
-    return set(block.tensors[op.input][1:]) - set(block.tensors[op.router])
+    return set(block.tensors[op.input]) - set(block.tensors[op.router])
 
 
 def _vocabulary(op: bl.CrossEntropy, value: Value, nominal: Sequence[Shape] | None) -> None:

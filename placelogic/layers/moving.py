@@ -18,6 +18,7 @@ from placelogic.layers.values import (
     once,
     shared,
     tied,
+    torn,
     whole,
     without,
 )
@@ -86,7 +87,7 @@ def moved_forward(value: Value, move: Move, axis: str) -> Value:
             if dim is not None:
                 raise Misfit(axis, f"cuts {move.dim} over {axis}, and gets {lies(dim)}")
             shape[axis] = move.dim or ""
-            change = _cut(axis)
+            change = torn(axis)
         case "exchange":
             if dim != move.dim:
                 raise Misfit(axis, f"exchanges pieces of {move.dim} over {axis}, and gets {lies(dim)}")
@@ -98,10 +99,7 @@ def moved_forward(value: Value, move: Move, axis: str) -> Value:
         case "root":
             if dim is not None:
                 raise Misfit(axis, f"sends one piece of its {dim} to all of {axis}")
-
-            def change(term: Term) -> Term:
-                return replace(term, share=term.share - {axis}, lost=term.lost | (term.share & {axis}))
-
+            change = torn(axis)
         case _:
             raise AssertionError(move.kind)
     return _stated(each(value, change, shape), move)
@@ -157,15 +155,6 @@ def _summed(axis: str, count: Scale, mean: bool):  # type: ignore[no-untyped-def
             divided = count.inverse() if mean else ONE
             return replace(whole(term, axis), scale=term.scale * divided)
         return term if mean else replace(term, scale=term.scale * count, counted=term.counted | {axis})
-
-    return change
-
-
-def _cut(axis: str):  # type: ignore[no-untyped-def]
-    def change(term: Term) -> Term:
-        if axis in term.share:
-            return replace(term, share=term.share - {axis}, lost=term.lost | {axis})
-        return term
 
     return change
 

@@ -50,4 +50,4 @@ class Layer:
 
     def name(self, index: int) -> int:
         """A number of its own for each operation of each layer, and some to spare for its inputs."""
-        return ((self.number + 1) * 1000 + index) * 8
+        return (self.number * 1000 + index) * 8

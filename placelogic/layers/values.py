@@ -50,7 +50,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """`times`: how often one device has it."""
+    """`times`: how often one device has it, which is as often as there are terms."""
 
     times: int = 1
     terms: tuple[Term, ...] = (Term(),)
@@ -58,7 +58,7 @@ class Part:
     @property
     def right(self) -> bool:
         """Whole everywhere, and once, whatever the sizes are."""
-        return all(term.same == Term().same for term in self.terms) and len(self.terms) == self.times
+        return all(term.same == Term().same for term in self.terms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +181,17 @@ def aligned(value: Value, piece: Piece) -> Value:
     return each(value, lambda term: replace(term, aligned=term.aligned | {piece}))
 
 
+def torn(axis: str):  # type: ignore[no-untyped-def]
+    """Of shares, a device's own one is used as if it were all: the others are lost."""
+
+    def change(term: Term) -> Term:
+        if axis in term.share:
+            return replace(term, share=term.share - {axis}, lost=term.lost | {axis})
+        return term
+
+    return change
+
+
 def shared(axis: str):  # type: ignore[no-untyped-def]
     """Each device has its own part only: of what was added up place by place, the whole."""
 
@@ -203,16 +214,15 @@ def tie(value: Value, axis: str, shape: Shape) -> Value:
 
 def product(term: Term, other: Term) -> Term:
     """A gradient that arrives (`term`) times a value: shares of one of the two are shares of the product,
-    shares of both are not."""
-    clash = (term.share & other.share) | other.lost | term.folded | other.folded
+    shares of both are not. Or a value times a value. What was added up place by place is lost before it gets here."""
     return Term(
         term.scale * other.scale,
         term.share | other.share,
-        term.tied | other.tied,
-        term.lost | other.lost | clash,
+        term.tied,
+        term.lost | other.lost | (term.share & other.share),
         term.counted | other.counted,
         once(other.through, term.through),
-        heaped=term.heaped | other.heaped,
+        heaped=term.heaped,
     )
 
 
