@@ -36,7 +36,6 @@ def found(text: str, wanted: Mapping[str, int] | None = None) -> Case | Left:
         ("mesh dp, tp\nassume tp == 1\nmicrobatches M\nassume M > 2\n", {"dp": 2, "tp": 1}, 3),
         ("mesh dp = 3, tp\nassume dp == 3\n", {"dp": 3, "tp": 2}, None),
         ("mesh dp = 64, tp = 1\n", {"dp": 2, "tp": 1}, None),
-        ("mesh dp, tp = 1\nlet G, M = G / 2\nmicrobatches M\nassume G >= 2\n", {"dp": 2, "tp": 1}, None),
     ],
 )
 def test_every_axis_is_in_use(mesh: str, sizes: dict[str, int], turns: int | None) -> None:
@@ -44,6 +43,11 @@ def test_every_axis_is_in_use(mesh: str, sizes: dict[str, int], turns: int | Non
     meeting = exercising(program, {})
     assert meeting.sizes == sizes
     assert meeting.quantities.get("M") == turns
+
+
+def test_micro_batches_are_whole() -> None:
+    program = program_of(f"mesh dp\nlet G, M = G / 4\nmicrobatches M\n{WEIGHTS}use data_parallel(dp)\n")
+    assert exercising(program, {}).quantities["G"] == 4
 
 
 def test_many_microbatches_become_two_and_are_divided_by_two() -> None:
