@@ -166,10 +166,12 @@ def _meshes(program: Program, wanted: Mapping[str, int], most: int) -> Iterator[
         try:
             _complete(program, env)
             allowed = all(holds(one.condition, env) for one in program.assumptions)
+            turns = Fraction(evaluate(program.work.microbatches, env))
         except ZeroDivisionError:
             continue
         sizes = {axis: int(env[axis]) for axis in program.mesh.axes}
         whole = all(Fraction(env[axis]).denominator == 1 and env[axis] >= 1 for axis in program.mesh.axes)
+        whole = whole and turns.denominator == 1 and turns >= 1
         if not (allowed and whole) or prod(sizes.values()) > most:
             continue
         idle = sum(value == 1 for value in values)

@@ -36,6 +36,7 @@ def found(text: str, wanted: Mapping[str, int] | None = None) -> Case | Left:
         ("mesh dp, tp\nassume tp == 1\nmicrobatches M\nassume M > 2\n", {"dp": 2, "tp": 1}, 3),
         ("mesh dp = 3, tp\nassume dp == 3\n", {"dp": 3, "tp": 2}, None),
         ("mesh dp = 64, tp = 1\n", {"dp": 2, "tp": 1}, None),
+        ("mesh dp, tp = 1\nlet G, M = G / 2\nmicrobatches M\nassume G >= 2\n", {"dp": 2, "tp": 1}, None),
     ],
 )
 def test_every_axis_is_in_use(mesh: str, sizes: dict[str, int], turns: int | None) -> None:
