@@ -224,6 +224,7 @@ REASONS: list[tuple[str, str, str, str]] = [
     ("layers/record.py", "Layer.name", "1001", "any numbers will do that are unlike each other"),
     ("layers/record.py", "Layer.name", "* 9", "any numbers will do that are unlike each other"),
     ("layers/values.py", "_once_each", "len(part.terms) and len({term.same for term in part.terms}) == 1 => if False", "a shortcut: terms that are alike are added up where they are compared"),
+    ("layers/values.py", "Part.right", "=> all((term.same == Term().same for term in self.terms))", "a part has as many terms as one device has it times: a second look"),
     ("layers/values.py", "_short", "", "only how long names are"),
     ("layers/values.py", "Misfit.__init__", "=> nothing", "the reason is read from where it is kept, not from the exception's own text"),
     ("layers/values.py", "torn.change", "=> replace(term, lost", "what is lost along an axis is wrong from two devices on, called a share there or not"),

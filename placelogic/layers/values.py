@@ -58,7 +58,7 @@ class Part:
     @property
     def right(self) -> bool:
         """Whole everywhere, and once, whatever the sizes are."""
-        return all(term.same == Term().same for term in self.terms)
+        return all(term.same == Term().same for term in self.terms) and len(self.terms) == self.times
 
 
 @dataclass(frozen=True, slots=True)

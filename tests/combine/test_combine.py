@@ -136,8 +136,14 @@ def test_every_condition_is_refuted_when_broken() -> None:
             assert condition.code in {finding.code for finding in broken.findings}
 
 
-def test_what_is_overridden_is_said() -> None:
-    assert decided("pipeline", "tensor_parallel", same_axis=True).overridden == ("pipeline",)
+def test_what_is_overridden_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    states = "params replicated, optimizer replicated, gradients replicated"
+    (tmp_path / "ours.place").write_text(
+        "strategy cut(d) { place * over d { optimizer sharded } }\n"
+        f"strategy whole(d) {{ place matrix, vector, embedding, router, expert over d {{ {states} }} }}\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    assert decided("cut", "whole", same_axis=True, imports=("ours.place",)).overridden == ("cut",)
     assert decided("pipeline", "tensor_parallel").overridden == ()
     assert decided("zero1", "distributed_optimizer", same_axis=True).overridden == ()
 

@@ -42,6 +42,8 @@ def small_meshes(program: Program) -> Iterator[tuple[dict[str, int], dict[str, i
         for atom in program.mesh.atoms:
             if atom.size is not None:
                 env[atom.name] = evaluate(atom.size, env)
+        if evaluate(count, env).denominator != 1:
+            continue  # micro-batches are assumed to be whole ones
         mesh = {axis: int(env[axis]) for axis in program.mesh.axes}
         if prod(mesh.values()) <= MOST_DEVICES and all(holds(given.condition, env) for given in program.assumptions):
             yield mesh, {name: int(env[name]) for name in free}
