@@ -196,7 +196,7 @@ class Group:
         two operations of layers use one table. `skips`: whether the update comes is decided before it."""
         w, size = self.weights, self._size
         for axis in (axis for cut in w.params.cuts if cut.letter == "S" for axis in cut.axes):
-            if size[axis] == 1 or axis in self.routed or axis == self.uses_axis or self.materialized:
+            if size[axis] == 1 or axis in self.routed or axis == self.uses_axis:
                 continue
             if axis in self.split:
                 raise CannotRun(f"each device along {axis} works on its own data with a shard of the parameters")

@@ -64,9 +64,10 @@ class Shape:
         }
 
         def whole(name: str) -> bool:
-            # Routing deals out whole experts, whatever their dimension is called.
+            # Along the axes they are routed over, experts are dealt out whole, unless it is said by which dimension.
             axes = {axis for system in ways.get(name, ()) for part in system for axis in part}
-            return name in WHOLE_TENSOR_DIMS or (name != "flat" and bool(axes) and axes <= set(weights.routed))
+            routed = name not in ("flat", *weights.dims) and bool(axes) and axes <= set(weights.routed)
+            return name in WHOLE_TENSOR_DIMS or routed
 
         names = list(dict.fromkeys([*ways, *weights.dims]))
         tensors = ["layer", *(name for name in names if name != "layer" and whole(name))]

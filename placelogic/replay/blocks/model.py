@@ -51,7 +51,7 @@ class BlockModel:
             assert isinstance(matrices, Matrices)
             matrices.group = group
             self._matrices[group.name] = matrices
-        self._habits = Habits(setting.layers, setting.grid)
+        self._habits = Habits(setting.layers, setting.grid, setting.stages)
         self._left: dict[int, Held] = {}
 
     # --- one device ------------------------------------------------------------------------------

@@ -25,9 +25,14 @@ class Lies(Protocol):
 class Habits:
     """Random streams and positions of every device of a mesh."""
 
-    def __init__(self, layers: Layers, grid: Grid) -> None:
+    def __init__(self, layers: Layers, grid: Grid, stages: str | None) -> None:
+        """`stages`: the axis of those. Each draws for layers of its own, whatever its neighbour draws."""
         self._grid = grid
-        self._apart = {(line.block, line.tensor, line.axis) for line in layers.drawn if line.kind == "different"}
+        self._apart = {
+            (line.block, line.tensor, line.axis)
+            for line in layers.drawn
+            if line.kind == "different" and line.axis != stages
+        }
         self._local = {(line.block, line.tensor, line.axis) for line in layers.counted if line.kind == "local"}
 
     def apart(self, block: Block, tensor: str, x: int, inputs: Sequence[Lies]) -> tuple[int, ...]:

@@ -91,7 +91,7 @@ class _Job:
         return left, self._named(chain, 1)
 
     def _mesh(self, turn: int) -> tuple[list[Array], Fresh]:
-        habits = Habits(self.layers, self.grid)
+        habits = Habits(self.layers, self.grid, self.setting.stages)
         chain = Exact(self.grid, self.setting.plan, self.blocks, self.dims, self._number, self._weights, habits)
         left = chain.forward([self._tokens(turn, self.setting.share(x)) for x in range(self.grid.count)])
         weights = self.work.weights(0, turn)

@@ -27,6 +27,7 @@ class Setting:
         assert program.layers is not None and program.layering is not None
         self.program, self.layers, self.plan = program, program.layers, program.layering.plan
         self.grid = grid
+        self.stages = program.stages.axis if program.stages is not None else None
         self.dims = sizes_of(program, self.layers, self.plan, grid.size, each)
         self.blocks: list[Block] = []
         for block in self.layers.blocks:

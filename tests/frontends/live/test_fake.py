@@ -69,7 +69,10 @@ def test_all_stages_in_one_process() -> None:
 
 
 def test_a_stage_that_is_not_there_is_asked_for() -> None:
-    assert alone(staged, 1) == "PL528: stages 1 of 2 are not here, so their weights are not known"
+    assert alone(staged, 1) == (
+        "PL528: stages 1 of 2 are not here, so their weights are not known (under a fake process group pass a list of "
+        "all stages, built in this process; else call from_torch on every rank)"
+    )
 
 
 def thousand() -> str:

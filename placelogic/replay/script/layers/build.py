@@ -58,7 +58,7 @@ class Layered:
         self.shares = [self.setting.share(x) for x in range(self.grid.count)]
         self.trace = Trace(
             self.grid, self.setting.plan, self.setting.blocks, self.setting.dims, self.pieces,
-            Matrices(program, self.setting), self.number, Habits(self.setting.layers, self.grid),
+            Matrices(program, self.setting), self.number, Habits(self.setting.layers, self.grid, self.setting.stages),
         )  # fmt: skip
         first = self.setting.blocks[0]
         self.dims = first.tensors[first.input]
