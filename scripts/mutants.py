@@ -92,8 +92,8 @@ def main() -> int:
     known = [Result(**old) for old in json.loads(store.read_text())] if store and store.exists() else []
     known = _still_there(known, every)
     if options.again:
-        survived = {result.key for result in known if result.killed_by is None}
-        found = [mutation for mutation in found if mutation.key in survived]
+        survived = {(result.key, result.line) for result in known if result.killed_by is None}
+        found = [one for one in chain.from_iterable(every.values()) if (one.key, one.line) in survived]
     if options.list:
         for mutation in found:
             print(f"{mutation.file}:{mutation.line} {mutation.where}: {mutation.before}  =>  {mutation.after}")
