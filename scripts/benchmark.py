@@ -71,7 +71,7 @@ as symbols or as numbers, and nothing is enumerated unless a counterexample is s
 BOUND = """\
 A cold process is busy all the time, on one core, so its time is that of the processor: where others use the machine too the same
 command takes half as long again. Importing z3, lark and click takes a quarter of it, the definition of some 220 frozen data classes
-with slots (each compiles six methods) another quarter, proving itself a tenth (the row *warm* below it)."""
+with slots (each compiles six methods) another quarter, and checking, once all is loaded, a thirtieth (the row *warm*)."""
 
 
 def measured(run: Callable[[], object], runs: int) -> tuple[float, float, float]:
