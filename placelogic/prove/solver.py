@@ -150,7 +150,10 @@ class Solver:
             result = self._solver.check()
             checkpoint()
             if result == self._z3.sat:
-                return Answer("sat", model=self._model() if model else None)
+                try:
+                    return Answer("sat", model=self._model() if model else None)
+                except ValueError:  # Python reads no number of so many digits
+                    return Answer("unknown", reason="the sizes it found have thousands of digits")
             if result == self._z3.unsat:
                 core = {str(term) for term in self._solver.unsat_core()}  # in an order of z3's own
                 return Answer("unsat", core=tuple(name for key, name in self._names.items() if key in core))
