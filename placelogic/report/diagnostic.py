@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from placelogic.compat import assert_never
 from placelogic.source import Span
+
+if TYPE_CHECKING:
+    from placelogic.report.sentences import Sentence
 
 Severity = Literal["error", "warning", "note"]
 Verdict = Literal["proved", "refuted", "undecided", "vacuous", "error"]
@@ -58,7 +61,8 @@ class Finding:
     """One thing to tell the reader. `label` goes under the caret; `help` is the way forward;
     `fix` is one edit after which the spec was proved, in words, and `edit` the same for a machine;
     `consequence` marks what follows from an earlier finding of the same spec. `accepted`: somebody
-    lets it pass. `denied`: a warning or note that the policy of a repository does not let pass."""
+    lets it pass. `denied`: a warning or note that the policy of a repository does not let pass. `sentence`: what
+    message, label and help were made of, where the prover made them."""
 
     code: str
     severity: Severity
@@ -75,6 +79,7 @@ class Finding:
     consequence: bool = False
     accepted: Acceptance | None = None
     denied: bool = False
+    sentence: Sentence | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
