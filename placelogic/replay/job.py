@@ -20,7 +20,7 @@ from placelogic.replay.rounding import ORDER, Reordered
 from placelogic.replay.state import State
 from placelogic.replay.step import Event, Runner
 from placelogic.simulate.arriving import lines_of
-from placelogic.simulate.events import looking
+from placelogic.simulate.events import looking, unskipped
 from placelogic.simulate.mesh import Grid
 from placelogic.simulate.ops import running
 
@@ -116,6 +116,8 @@ class Job:
         if self._reordered is not None:
             self._reordered.step(step, {g.number: self._name(g) for g in self.trained}, expected)
         runners = self._runners(step, expected)
+        if unskipped(self.program, self.data.microbatches) is not None:
+            self.gaps.append(Gap(None, step, "skip", 1.0))
         with self.comms.log.purpose("gradients"):
             self._drive(step, runners, complete, squares)
         if (gap := self.model.forward_gap()) is not None:
@@ -219,7 +221,7 @@ class Job:
             for number in deciding:
                 waiting.pop(number)
                 runner = by_number[number]
-                for axes in looking(self.program, runner.state.group.name, runner.skips - 1):
+                for axes in looking(self.program, runner.state.group.name, runner.skips - 1, self.data.microbatches):
                     with self.comms.log.purpose("decisions"):
                         found = events.skip_disagreement(runner, axes, self.comms, self._stepping)
                     self.gaps.append(Gap(None, step, "skip", found))

@@ -122,8 +122,9 @@ class Runner:
                 self._present = fresh
                 self.dead = not any(isinstance(o, Update) for o in after)
                 if isinstance(op, Skip):
-                    self.skips += 1
-                    yield Event("skip")
+                    if not self.dead:  # else it decides nothing any more
+                        self.skips += 1
+                        yield Event("skip")
                 else:
                     if fresh is None and self._target in self.buffers:
                         self._cut(self.buffers[self._target])

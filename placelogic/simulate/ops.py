@@ -128,7 +128,7 @@ class Runner:
                     if fresh is None and self.target in self.buffers:
                         self._cut(self.buffers[self.target])
                     yield Event("clip")
-                else:
+                elif not self.dead:  # else it decides nothing any more
                     self.skips += 1
                     yield Event("skip")
                 self._present = None
