@@ -105,8 +105,7 @@ def _after(
         message, label, help, place = copies.why(axis, gathered, updated)
         shown = ("new shard {i}, old parameters elsewhere", "new parameters")
         name = f"new parameters reach every copy over {axis}"
-        one = make(name, (axis,), violation, message, label, help, place or where, shown)
-        yield replace(one, code="SC04") if axis in copies.overwritten else one
+        yield make(name, (axis,), violation, message, label, help, place or where, shown)
 
 
 class _Copies:
