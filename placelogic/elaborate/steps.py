@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from placelogic.compat import assert_never
 from placelogic.elaborate.log import Item, Log
 from placelogic.elaborate.sizes import Sizes
-from placelogic.elaborate.targets import Group, Groups, agree, select, strongest
+from placelogic.elaborate.targets import Groups, agree, select, strongest
 from placelogic.problem import closest
 from placelogic.program import expr as ex
 from placelogic.program import program as pg

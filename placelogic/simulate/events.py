@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from placelogic.program.program import Axes, GlobalNorm, Program, Skip, Step, Update
+from placelogic.run.step import running
 from placelogic.simulate import buffers
 from placelogic.simulate.arithmetic import PRIME, inverse
 from placelogic.simulate.buffers import Buffer
 from placelogic.simulate.elements import COUNT
 from placelogic.simulate.group import Local
-from placelogic.simulate.ops import Runner, running
+from placelogic.simulate.ops import Runner
+from placelogic.simulate.outcome import Difference
 
 
 def clip_factor(norm: int) -> int:
@@ -89,6 +91,13 @@ def unskipped(program: Program, count: int) -> str | None:
     """Weights that are updated although an overflow skips the updates of others."""
     skipping = {step.weights: bool(acting_skips(step, count)) for step in program.steps}
     return next((name for name, skips in skipping.items() if not skips), None) if any(skipping.values()) else None
+
+
+def spared(program: Program, count: int) -> list[Difference]:
+    """That some weights are updated although an overflow skips the updates of others."""
+    name = unskipped(program, count)
+    text = f"`{name}` is updated although an overflow skips the updates of others"
+    return [] if name is None else [Difference(None, 1, "skip", None, None, text)]
 
 
 def looking(program: Program, weights: str, number: int, count: int) -> list[Axes]:
