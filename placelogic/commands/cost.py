@@ -71,7 +71,7 @@ def cost(
 
     Exit codes: 0 derived, 2 any error.
     """
-    from placelogic.checking import failed
+    from placelogic.session.errors import failed
     from placelogic.syntax.read import decode, read_source
 
     if bandwidth is None and (inter_bandwidth is not None or latency):
@@ -82,7 +82,7 @@ def cost(
     try:
         text = decode(stdin_bytes(), STDIN) if path == STDIN else read_source(path)
         from placelogic.cost import Options
-        from placelogic.costing import cost_text, rendered
+        from placelogic.session.cost import cost_text, rendered
 
         axes = tuple(filter(None, (axis.strip() for axis in inter.split(","))))
         options = Options(

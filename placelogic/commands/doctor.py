@@ -19,7 +19,7 @@ def doctor(form: str) -> int:
 
     Exit codes: 0 placelogic works, 2 something it needs is missing or broken.
     """
-    from placelogic.diagnosing import signs
+    from placelogic.commands.diagnosis import signs
     from placelogic.report.layout import Line, Style, visible
     from placelogic.report.terminal import Printer
 
