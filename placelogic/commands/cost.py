@@ -71,6 +71,7 @@ def cost(
 
     Exit codes: 0 derived, 2 any error.
     """
+    from placelogic.report.terminal import document
     from placelogic.session.errors import failed
     from placelogic.syntax.read import decode, read_source
 
@@ -94,7 +95,7 @@ def cost(
             latency=Fraction(latency) / 10**6,
         )
         found = cost_text(text, path, name, at, options)
-        sys.stdout.write(rendered(path, found.costs, per, form, standalone))
+        document(sys.stdout, rendered(path, found.costs, per, form, standalone))
     except Exception as error:
         print_problems(failed(path, text, error))
         return 2
