@@ -17,10 +17,10 @@ from placelogic.replay.script.lines import Names, NotShown
 from placelogic.replay.script.section import Content, Event, Section
 from placelogic.replay.script.work import Items, Row, told
 from placelogic.report.diagnostic import Finding
+from placelogic.run.grid import Grid
+from placelogic.run.work import Counts, Work
 from placelogic.simulate.arriving import kept_along, lines_of
 from placelogic.simulate.group import Group
-from placelogic.simulate.mesh import Grid
-from placelogic.simulate.work import Counts, Work
 
 WIDTH = 118
 """Of a line, where it can be broken."""

@@ -22,9 +22,9 @@ from placelogic.program.program import (
     Weights,
     flat,
 )
+from placelogic.run.stop import GroupStop
 from placelogic.simulate.arithmetic import PRIME, inverse
 from placelogic.simulate.events import looking
-from placelogic.simulate.outcome import GroupStop
 
 Key = tuple[Any, ...]
 Gradient = dict[Key, int]
