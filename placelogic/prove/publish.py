@@ -87,7 +87,7 @@ class _Copies:
     """Which copies of the parameters are not the new ones, as sizes, while they are moved.
 
     Per axis: `stale` where only owners have the new values yet; `lost` where a broadcast has
-    overwritten what an owner had, until it is written again; `ruined` where nobody writes it again."""
+    overwritten what an owner had, until it is written again; `ruined` where one was over shards."""
 
     def __init__(self, weights: Weights, sizes: Sizes, cuts: Shards) -> None:
         self.weights, self.sizes, self.cuts = weights, sizes, cuts
@@ -108,7 +108,7 @@ class _Copies:
     def why(self, axis: str, gathered: Publish | None, updated: int) -> tuple[str, Span | None]:
         """What keeps the new parameters from copies along the axis (the variant to tell), and the place if any."""
         if (broadcast := self.overwritten.get(axis)) is not None:
-            return "overwritten", broadcast
+            return "overwritten" if self.ruined[axis] == FALSE else "ruined", broadcast
         if gathered is None:
             return "not gathered", None
         if gathered.order > updated and (self._apart(axis) != FALSE or axis in self.early):
@@ -139,22 +139,20 @@ class _Copies:
                 pass
 
     def _broadcast(self, publish: Publish, axis: str, after: bool) -> None:
-        """Over copies it changes nothing; over shards, or while only owners are new, it overwrites."""
+        """Over copies it changes nothing; while only owners are new, it overwrites them; and over shards the root has
+        not what the others take, whatever is written over it later."""
         several = at_least(members(self.weights, self.sizes, axis), 2)
         apart = self._apart(axis)
-        lasting: Formula = FALSE
         if self.weights.params.cut(axis) is not None or apart != FALSE:
             hit = both(publish.when, several if apart == FALSE else apart)
-            # A forward pass, or an update of these very copies, computes with the wrong values.
-            kept = self.weights.master or self.hosted
-            lasting = both(hit, publish.used) if after or kept else hit
-            self.ruined[axis] = either(self.ruined[axis], lasting)
-        else:
+            self.ruined[axis] = either(self.ruined[axis], hit)
+        elif after:
             arrived = both(negate(self.unrefreshed), negate(self.unfetched))
             hit = both(publish.when, several, self.stale[axis], arrived)
-        if after:  # what is overwritten before it, and not used, is written again with all that is new, or is stale
             self.lost[axis] = either(self.lost[axis], hit)
-        if (hit if after else lasting) != FALSE:
+        else:  # old copies, which the update writes anew
+            return
+        if hit != FALSE:
             self.overwritten.setdefault(axis, publish.op.origin.span)
 
     def _apart(self, axis: str) -> Formula:
