@@ -79,7 +79,7 @@ def conflict_obligations(program: Program, sizes: Sizes) -> Iterator[Obligation]
             span=conflict.second.span,
             stated=conflict.second.stated,
             variant="conflict",
-            words={"conflict": conflict.message},
+            words=conflict.words,
         )
 
 
