@@ -9,8 +9,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from placelogic.files import whole
 from placelogic.gate.allow import acceptable
@@ -24,8 +26,7 @@ NAME = "placelogic-baseline.json"
 _KEYS = ("path", "spec", "code", "weights", "fingerprint", "reason")
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """`path`: from the folder of the baseline, with forward slashes."""
 
     path: str
@@ -36,8 +37,7 @@ class Entry:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Baseline:
+class Baseline(Struct, frozen=True):
     """`path` is where it is; `text` what is in it."""
 
     path: str

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from placelogic.files import whole
 from placelogic.frontends.values import MAX_VALUES, Value
@@ -63,8 +64,7 @@ def _name(text: str) -> str:
     return text.removeprefix("--").replace("_", "-")
 
 
-@dataclass(slots=True)
-class _Words:
+class _Words(Struct):
     """The words of a script, variables filled in; `--` between commands ends the values of an option."""
 
     text: str

@@ -4,8 +4,9 @@ Dates and lists of tables are refused; the configurations read here have none.""
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from placelogic.frontends.values import Count, Value
 from placelogic.problem import Problem, SpecError
@@ -26,8 +27,7 @@ def read_toml(text: str, path: str) -> Value:
     return _Reader(text, path, Count(path)).file()
 
 
-@dataclass(slots=True)
-class _Reader:
+class _Reader(Struct):
     text: str
     path: str
     count: Count
