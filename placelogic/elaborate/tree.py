@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any, Literal, TypeVar
 
 from msgspec import Struct
@@ -73,8 +73,7 @@ def _statements(program: Program) -> Iterator[ast.Statement]:
     if program.assumptions:
         yield ast.AssumeStmt(tuple(a.condition for a in program.assumptions), NOWHERE)
     yield from _work(program)
-    if program.stages is not None:
-        stages = program.stages
+    if (stages := program.stages) is not None:
         yield ast.StagesStmt(_ref((stages.axis,)), Name(stages.schedule), stages.chunks, NOWHERE)
     for group in program.weights:
         yield _declaration(group)
@@ -95,7 +94,7 @@ def _statements(program: Program) -> Iterator[ast.Statement]:
 
 def _work(program: Program) -> Iterator[ast.Statement]:
     work = program.work
-    for dim, splits in itertools.groupby(work.splits, key=lambda split: split.dim):
+    for dim, splits in groupby(work.splits, key=lambda split: split.dim):
         yield ast.SplitStmt(dim, refs(tuple(split.axis for split in splits)), NOWHERE)
     if work.microbatches != number(1):
         yield ast.MicrobatchesStmt(work.microbatches, NOWHERE)
@@ -145,8 +144,8 @@ def _declaration(group: Weights) -> ast.WeightsStmt:
 def _layouts(group: Weights) -> dict[str, Layout]:
     # Activations that follow from the operations of a block are derived again.
     cuts = tuple(cut for cut in group.activations.cuts if cut.origin.stated)
-    layouts = (group.params, group.optimizer_state, group.gradients, replace(group.activations, cuts=cuts))
-    return dict(zip(STATES, layouts, strict=True))
+    activations = replace(group.activations, cuts=cuts)
+    return dict(zip(STATES, (group.params, group.optimizer_state, group.gradients, activations), strict=True))
 
 
 def _placements(group: Weights) -> Iterator[ast.PlaceStmt]:
