@@ -19,7 +19,8 @@ def doctor(form: str) -> int:
 
     Exit codes: 0 placelogic works, 2 something it needs is missing or broken.
     """
-    from placelogic.diagnosing import signs
+    from placelogic.commands.diagnosis import signs
+    from placelogic.commands.diagnosis import signs
     from placelogic.io.quoting import visible
     from placelogic.report.layout import Line, Style
     from placelogic.report.terminal import Printer

@@ -82,7 +82,7 @@ def _names(here: Cursor, text: Text) -> Iterator[Choice]:
     elif last == "use" and here.depth:
         yield from _arguments(here, text)
     elif here.before[:1] == ("expect",):
-        from placelogic.explaining import codes, entry
+        from placelogic.explain.entries import codes, entry
 
         yield from (Choice(code, "code", entry(code).title) for code in codes() if code[:2] in ("GI", "SC", "FW", "CC"))
         yield from _of(("weights",), text)

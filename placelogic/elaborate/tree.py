@@ -12,7 +12,7 @@ from placelogic.compat import assert_never
 from placelogic.elaborate.tree_layers import layer_statements, refs
 from placelogic.program import program as pg
 from placelogic.program.catalog import STATES
-from placelogic.program.expr import Name, number
+from placelogic.program.expr import TOKENS, Name, number, substitute, tokens_of
 from placelogic.program.program import Axes, Layout, Op, Program, Weights
 from placelogic.source import NOWHERE
 from placelogic.syntax import ast
@@ -277,7 +277,8 @@ def _op(op: Op) -> ast.StepOp:
         case pg.Scale(buffer, factor):
             return ast.ScaleOp(buffer, factor, NOWHERE)
         case pg.ScaleLoss(term, factor):
-            return ast.ScaleLossOp(term, factor, NOWHERE)
+            named = {TOKENS: Name(tokens_of(term))} if term is not None else {}
+            return ast.ScaleLossOp(term, substitute(factor, named), NOWHERE)
         case pg.Clip():
             return ast.ClipOp(NOWHERE)
         case pg.Skip(axes):

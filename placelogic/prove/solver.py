@@ -9,6 +9,7 @@ from time import monotonic
 from typing import Literal
 
 from placelogic.interruption import checkpoint
+from placelogic.io.quoting import visible
 from placelogic.prove.formula import FALSE, TRUE, Formula, smt, symbol, unquoted, variables
 
 RLIMIT = 20_000_000
