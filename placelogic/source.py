@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from msgspec import Struct
 
 
@@ -17,6 +19,12 @@ class Span(Struct, frozen=True):
     def to(self, other: Span) -> Span:
         """The stretch from the start of this span to the end of the other."""
         return Span(self.path, self.line, self.column, other.end_line, other.end_column)
+
+
+@lru_cache(maxsize=32)
+def lines_of(text: str) -> tuple[str, ...]:
+    """The lines of a text, kept: many findings lie in one."""
+    return tuple(text.split("\n"))
 
 
 NOWHERE = Span("", 0, 0, 0, 0)

@@ -38,13 +38,16 @@ class Log(Struct):
     problems: list[Problem] = field(default_factory=list)
     doubts: list[Problem] = field(default_factory=list)
     _seen: set[Problem] = field(default_factory=set)
+    _places: set[tuple[str, Span]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self._seen.update(Problem(one.code, one.message, one.span) for one in self.problems)
+        self._places.update((one.code, one.span) for one in self.problems)
 
     def add(self, code: str, message: str, span: Span, hint: str | None = None) -> None:
         if (said := Problem(code, message, span)) not in self._seen:
             self._seen.add(said)
+            self._places.add((code, span))
             self.problems.append(Problem(code, message, span, hint))
 
     def at(self, item: Item, code: str, message: str, span: Span, hint: str | None = None) -> None:
@@ -61,5 +64,5 @@ class Log(Struct):
 
     def once(self, item: Item, code: str, message: str, span: Span, hint: str) -> None:
         """Like `at`, for what one statement does to many weights alike: the first is told."""
-        if not any(problem.code == code and problem.span == item.at(span) for problem in self.problems):
+        if (code, item.at(span)) not in self._places:
             self.at(item, code, message, span, hint)

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from placelogic.files import whole
-from placelogic.frontends.values import Value, told
+from placelogic.frontends.values import WHOLE_DIGITS, Value, told
 from placelogic.io.quoting import shell
 from placelogic.problem import Problem, SpecError, closest
 from placelogic.source import Span
@@ -144,6 +144,9 @@ class Config(Struct):
         if not fits:
             raise SpecError(Problem("PL501", f"`{name}` must be {_KINDS[kind]}, not `{told(value)}`", value.span,
                                     _hint(name, value)))  # fmt: skip
+        if kind is int and abs(data) >= 10**WHOLE_DIGITS:
+            message = f"`{name}` has more than {WHOLE_DIGITS} digits"
+            raise SpecError(Problem("PL501", message, value.span, "no mesh and no model is that large"))
         if least is not None and data < least:
             raise SpecError(Problem("PL501", f"`{name}` must be at least {least}, not {data}", value.span))
         return value if kind in (dict, list) else data

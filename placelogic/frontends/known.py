@@ -54,6 +54,10 @@ def read_data(name: str) -> Any:
     )
 
 
+MOST_HINTS = 50
+"""Unknown settings of a file for which a known name is searched: in a file with more, no name was misspelled."""
+
+
 def matches(name: str, patterns: tuple[str, ...] | dict[str, str]) -> str | None:
     """The first pattern that speaks of the name or of something it is in."""
     parts = name.split(".")
@@ -108,6 +112,7 @@ def settle(config: Config, framework: str) -> Unread:
     findings = [_twice(name, value) for name, value in twice if not table.is_quiet(name) or name in config.used]
     ignored: list[str] = []
     problems: list[Problem] = []
+    unknown: set[str] = set()
     for name, value in config.unread():
         head = name.split(".")[0]
         reason = matches(name, table.refused)
@@ -135,9 +140,11 @@ def settle(config: Config, framework: str) -> Unread:
         else:
             names = [*table.quiet, *table.forward, *table.refused, *config.used]
             head = _unknown_part(name, names)
-            if any(f.message.startswith(f"`{head}` ") for f in findings):
+            if head in unknown:
                 continue
+            unknown.add(head)
+            near = _nearest(head, names) if len(unknown) <= MOST_HINTS else None
             place = config.root.find(head) or value
             findings.append(Finding("NT20", "warning", f"`{head}` is not known here and is left out: the spec says nothing about it",
-                                    place.key or place.span, help=_nearest(head, names)))  # fmt: skip
+                                    place.key or place.span, help=near))  # fmt: skip
     return Unread(tuple(findings), tuple(ignored), tuple(problems))

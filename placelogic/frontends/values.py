@@ -13,8 +13,11 @@ from placelogic.source import Span
 Scalar: TypeAlias = "None | bool | int | float | str"
 
 MAX_DEPTH = 60
-MAX_VALUES = 50_000
-"""Bounds on a configuration file: far above any real one, and low enough that a hostile one ends quickly."""
+MAX_VALUES = 10_000
+MAX_DIGITS = 300
+WHOLE_DIGITS = 18
+"""Bounds on a configuration file: far above any real one, and low enough that a hostile one ends quickly. Whole numbers are
+shorter, so that their products can be written in a spec."""
 
 
 class Value(Struct, frozen=True, eq=False):

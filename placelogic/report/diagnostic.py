@@ -200,3 +200,20 @@ def exit_code(spec: SpecReport) -> int:
             return 3
         case _:
             assert_never(spec.verdict)
+
+
+class FindingSet:
+    """Findings seen so far. They hold mappings, so none can be hashed as a whole; few share a place and a message."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, str, Span], list[Finding]] = {}
+
+    def __contains__(self, finding: Finding) -> bool:
+        return finding in self._found.get((finding.code, finding.message, finding.span), ())
+
+    def add(self, finding: Finding) -> bool:
+        """True where it was not seen before."""
+        if finding in self:
+            return False
+        self._found.setdefault((finding.code, finding.message, finding.span), []).append(finding)
+        return True
