@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from math import gcd, lcm
 from typing import Any
+
+from msgspec.structs import replace
 
 from placelogic.program.expr import Binary, Compare, Expr, Name, holds, number, show
 from placelogic.program.plan import Dealt

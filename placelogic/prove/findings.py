@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from types import MappingProxyType
+
+from msgspec.structs import replace
 
 from placelogic.program.program import Program
 from placelogic.prove.blame import blame
@@ -169,7 +170,7 @@ def arrange(
         if one.code == "FW01":
             for name in names:
                 absent.setdefault(name, set()).update(one.axes)
-        arranged.append(replace(one, consequence=follows or one.consequence))
+        arranged.append(replace(one, consequence=follows or one.consequence, sentence=None))
     return tuple(arranged)
 
 

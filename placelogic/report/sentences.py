@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
+
+import msgspec
+from msgspec import Struct, field
 
 from placelogic.report.diagnostic import Counterexample, FaultClass, Finding, Severity
 from placelogic.source import Span
@@ -20,8 +22,7 @@ from placelogic.source import Span
 Words = Mapping[str, "str | bool"]
 
 
-@dataclass(frozen=True, slots=True)
-class Sentence:
+class Sentence(Struct, frozen=True):
     """`words` fill the entry, beside `{weights}` (quoted), `{name}` (not), `{axes}` and `{axis}` (the first one).
     `fault`: its class, where the entry cannot know."""
 
@@ -32,9 +33,9 @@ class Sentence:
     words: Words = field(default_factory=dict)
     fault: FaultClass | None = None
 
-    def text(self, field: str, **words: str) -> str | None:
+    def text(self, part: str, **words: str) -> str | None:
         """The message, label or help. `words` stand in for those of the sentence."""
-        template = _entry(self.code, self.variant).get(field)
+        template = _entry(self.code, self.variant).get(part)
         return None if template is None else self._filled(template, words)
 
     def shown(self, device: int = 0) -> tuple[str, str] | None:
@@ -107,7 +108,5 @@ def _entry(code: str, variant: str) -> Mapping[str, Any]:
 
 @lru_cache(maxsize=1)
 def _catalogue() -> Mapping[str, Any]:
-    import json  # a proof reads no sentence
-
-    with open(os.path.join(os.path.dirname(__file__), "sentences.json"), encoding="utf-8") as file:
-        return json.load(file)
+    with open(os.path.join(os.path.dirname(__file__), "sentences.json"), "rb") as file:
+        return msgspec.json.decode(file.read())
