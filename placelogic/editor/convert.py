@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 
 from lsprotocol import types
+from msgspec.structs import replace
 
 from placelogic.editor.complete import Choice, Sort
 from placelogic.editor.text import Text

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from placelogic.problem import Problem
 from placelogic.program.program import Origin
@@ -11,8 +12,7 @@ from placelogic.source import Span
 from placelogic.syntax import ast
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(Struct, frozen=True):
     """A statement after expansion. `use`: the line of the checked file that brought it in (a `use`,
     `model` or `import`), None when it stands in the checked file itself. `standard`: it comes from
     the standard library, whose targets are kinds even where weights bear the same name."""
@@ -29,8 +29,7 @@ class Item:
         return Origin(self.at(span), True, None if self.use is None else span)
 
 
-@dataclass(slots=True)
-class Log:
+class Log(Struct):
     """Collects problems, so that one run tells all of them. Of those that say the same of one place, the first
     is kept: two lines of a library may come upon one.
 

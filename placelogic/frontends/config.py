@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from placelogic.files import whole
 from placelogic.frontends.values import WHOLE_DIGITS, Value, told
@@ -17,8 +19,7 @@ FROM_COMMAND_LINE = "--set"
 """What takes the place of a file for values that were given on the command line."""
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """A setting, given or not. `value` is the default where it is not given."""
 
     name: str
@@ -54,8 +55,7 @@ _KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: 
           object: "one value"}  # fmt: skip
 
 
-@dataclass(slots=True)
-class Config:
+class Config(Struct):
     """One configuration file. `auto`: what stands for "given elsewhere" in it. `loose`: everything is text in it.
     `problems`: what the importer could not do. `others`: further files it led to, with their frameworks."""
 

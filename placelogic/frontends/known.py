@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib import resources
 from typing import Any
+
+from msgspec import Struct
 
 from placelogic.frontends.config import Config, nearest
 from placelogic.frontends.values import Value
@@ -15,8 +16,7 @@ from placelogic.problem import Problem
 from placelogic.report.diagnostic import Finding
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(Struct, frozen=True):
     """Patterns of names. `quiet`: no meaning for placement. `forward`: they change what a layer computes, on
     every device alike, of which no verdict speaks. `refused`: they change the values of a step in a way that
     is not modelled, with the reason. `part`: a part of what is trained of which the spec does not speak, with
@@ -92,8 +92,7 @@ def off(data: object) -> bool:
     return data in (None, False, 0, "", "none", "false", "null") or data == {} or data == ()
 
 
-@dataclass(frozen=True, slots=True)
-class Unread:
+class Unread(Struct, frozen=True):
     """What an importer did not read: findings on settings that matter or are not known, the names of those
     without meaning for placement, and problems (PL503) with what changes a step and is not modelled."""
 

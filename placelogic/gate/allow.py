@@ -8,8 +8,9 @@ on the line of the finding, or on lines of their own above it.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
+
+from msgspec import Struct
 
 from placelogic.problem import closest
 from placelogic.report.diagnostic import Finding
@@ -23,8 +24,7 @@ _INPUT_ERROR = re.compile(r"PL\d\d\d")
 _FORM = 'write it as `# placelogic: allow GI03 reason="..."`'
 
 
-@dataclass(frozen=True, slots=True)
-class Allowed:
+class Allowed(Struct, frozen=True):
     """`line`: the line whose findings of these codes may pass. `span`: the comment."""
 
     line: int

@@ -10,9 +10,11 @@ import json
 import os
 import re
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from placelogic.files import whole
 from placelogic.gate.allow import acceptable
@@ -26,8 +28,7 @@ NAME = "placelogic-baseline.json"
 _KEYS = ("path", "spec", "code", "weights", "fingerprint", "reason")
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """`path`: from the folder of the baseline, with forward slashes."""
 
     path: str
@@ -38,8 +39,7 @@ class Entry:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Baseline:
+class Baseline(Struct, frozen=True):
     """`path` is where it is; `text` what is in it."""
 
     path: str

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from placelogic.gate.allow import Allowed, acceptable, allowances
 from placelogic.gate.baseline import Baseline, Entry
@@ -15,8 +17,7 @@ WARNINGS = "warnings"
 """In `fail-on`: every warning, whatever its code."""
 
 
-@dataclass(slots=True)
-class Policy:
+class Policy(Struct):
     """`fail_on`: codes of warnings and notes that fail the gate, or `warnings`. `complete`: every file of the
     repository is looked at, so what nobody needed is needed by nobody."""
 

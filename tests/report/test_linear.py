@@ -5,17 +5,17 @@ from __future__ import annotations
 import time
 
 import pytest
-
 from placelogic.checking import check_text
+
 from placelogic.gate.allow import allowances
 from placelogic.gate.policy import Policy
-from placelogic.report import github, junit, sarif
 from placelogic.report import gate as gates
+from placelogic.report import github, junit, sarif
+from placelogic.report.blocks import Look
 from placelogic.report.diagnostic import FileReport, Report
 from placelogic.report.fingerprint import fingerprints
 from placelogic.report.places import Root
 from placelogic.report.text import file_lines, render
-from placelogic.report.blocks import Look
 
 SPEC = "mesh dp\nlet P\nweights model { size P }\nuse data_parallel(dp)\n"
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from placelogic.files import whole
 from placelogic.frontends.values import MAX_VALUES, Value
@@ -69,8 +70,7 @@ def _name(text: str) -> str:
     return text.removeprefix("--").replace("_", "-")
 
 
-@dataclass(slots=True)
-class _Words:
+class _Words(Struct):
     """The words of a script, variables filled in; `--` between commands ends the values of an option."""
 
     text: str
@@ -125,8 +125,7 @@ class _Words:
         return value
 
 
-@dataclass(slots=True)
-class _Bounded:
+class _Bounded(Struct):
     """The words found so far. Raises SpecError PL502 beyond the bound."""
 
     path: str

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from placelogic.frontends.values import MAX_DIGITS, Count, Value
 from placelogic.problem import Problem, SpecError
@@ -27,8 +28,7 @@ def read_toml(text: str, path: str) -> Value:
     return _Reader(text, path, Count(path)).file()
 
 
-@dataclass(slots=True)
-class _Reader:
+class _Reader(Struct):
     text: str
     path: str
     count: Count

@@ -3,8 +3,9 @@ aliases are followed within bounds."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from placelogic.files import whole
 from placelogic.frontends.values import MAX_DIGITS, Count, Value, plain
