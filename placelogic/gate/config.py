@@ -18,12 +18,19 @@ from msgspec.structs import replace
 from placelogic.files import whole
 from placelogic.gate.allow import known_codes
 from placelogic.gate.policy import WARNINGS
+from placelogic.io.quoting import toml, visible
+from placelogic.io.reading import Unreadable, read_text
 from placelogic.problem import Problem, SpecError, closest
+from placelogic.session.settings import MOST_RLIMIT, MOST_SECONDS
 from placelogic.source import Span
 
 OWN = "placelogic.toml"
 PROJECT = "pyproject.toml"
 DEFAULT = "default"
+MOST_SIZE = 10**15 - 1
+MAX_BYTES = 1_000_000
+MOST_SETTINGS = 100
+"""So that a hostile file ends quickly, with every problem told."""
 
 
 class Config(Struct, frozen=True):
@@ -72,8 +79,11 @@ class Loaded(Struct, frozen=True):
         """Every setting as a line of TOML, with where it comes from."""
         rows = [(_shown(name, getattr(self.config, name)), name) for name in Config.__struct_fields__]
         width = max(len(text) for text, _ in rows)
-        head = f"# root: {os.path.relpath(self.root)}\n" + (f"# file: {self.path}\n" if self.path else "# file: none\n")
-        return head + "".join(f"{text:<{width}}  # {self.origin(name)}\n" for text, name in rows)
+        head = f"# root: {visible(os.path.relpath(self.root))}\n# file: {visible(self.path) if self.path else 'none'}\n"
+        return head + "".join(f"{text:<{width}}  # {visible(self.origin(name))}\n" for text, name in rows)
+
+
+_LONG_NAME = re.compile(r"(?:\.[ \t]*[\w\"'-][^.\n=\[\]{},]{0,200}){50}")
 
 
 def load(named: str | None = None) -> Loaded:
@@ -87,6 +97,9 @@ def load(named: str | None = None) -> Loaded:
     if table is None:
         hint = "name a file with a table [tool.placelogic]"
         raise SpecError(Problem("PL035", "there is no table [tool.placelogic] in this file", whole(path), hint))
+    if len(table) > MOST_SETTINGS:
+        message = f"this has {len(table)} settings, and there are {len(_READ)}"
+        raise SpecError(Problem("PL036", message, whole(path), "keep what is placelogic's"))
     lines = {key: _line_of(key, text, prefix) for key in table}
     problems: list[Problem] = []
     values: dict[str, Any] = {}
@@ -113,8 +126,10 @@ def load(named: str | None = None) -> Loaded:
 def configured(folder: str) -> str | None:
     """The file in this very folder that configures placelogic. Raises SpecError where two do."""
     own, project = os.path.join(folder, OWN), os.path.join(folder, PROJECT)
-    told = os.path.isfile(project) and "placelogic" in _text(project) and _table(project, _text(project))[0] is not None
-    if not os.path.isfile(own):
+    # A link that leads nowhere, or a folder, is a file that cannot be read: not none at all.
+    text = _text(project) if os.path.lexists(project) else ""
+    told = "placelogic" in text and _table(project, text)[0] is not None
+    if not os.path.lexists(own):
         return project if told else None
     if told:
         message = f"`{OWN}` and `{PROJECT}` beside it both configure placelogic"
@@ -135,11 +150,9 @@ def _search() -> str | None:
 
 def _text(path: str) -> str:
     try:
-        with open(path, encoding="utf-8") as file:
-            return file.read()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
-        raise SpecError(Problem("PL035", f"the configuration cannot be read: {reason}", whole(path))) from None
+        return read_text(path, MAX_BYTES)
+    except Unreadable as error:
+        raise SpecError(Problem("PL035", f"the configuration cannot be read: {error}", whole(path))) from None
 
 
 def _table(path: str, text: str) -> tuple[dict[str, Any] | None, str]:
@@ -147,9 +160,15 @@ def _table(path: str, text: str) -> tuple[dict[str, Any] | None, str]:
         import tomllib
     else:
         import tomli as tomllib
+    if long := _LONG_NAME.search(text):  # the reader takes its length squared
+        line = text.count("\n", 0, long.start()) + 1
+        place = Span(path, line, 1, line, 2)
+        raise SpecError(Problem("PL035", "this is nested too deeply to be read: a name has more than 50 parts", place))
     try:
         form = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except RecursionError:
+        raise SpecError(Problem("PL035", "this is nested too deeply to be read", whole(path))) from None
+    except ValueError as error:  # also for a number of thousands of digits
         at = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
         line, column = (int(at[1]), int(at[2])) if at else (text.rstrip("\n").count("\n") + 1, 1)
         said = str(error).split(" (at ")[0]
@@ -166,7 +185,7 @@ def _line_of(key: str, text: str, prefix: str) -> int:
     """Where the key is written, as far as a look at the lines tells; TOML readers do not say."""
     table = ""
     for number, line in enumerate(text.split("\n"), 1):
-        if header := re.match(r"\s*\[\s*([^\[\]]+?)\s*\]", line):
+        if header := re.match(r"\s*\[([^\[\]]+)\]", line):
             table = header[1].replace(" ", "")
             if table == ".".join(filter(None, (prefix, key))):
                 return number
@@ -181,7 +200,14 @@ def _line_of(key: str, text: str, prefix: str) -> int:
 def _texts(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(one, str) and one for one in value):
         raise ValueError("is a list of texts")
+    for one in value:
+        _plain(one)
     return tuple(value)
+
+
+def _plain(text: str) -> None:
+    if "\0" in text:
+        raise ValueError("holds a zero byte, which no name of a file has")
 
 
 def _paths(value: Any) -> tuple[str, ...]:
@@ -193,7 +219,7 @@ def _paths(value: Any) -> tuple[str, ...]:
 
 def _sizes(value: Any) -> dict[str, int]:
     if not isinstance(value, dict) or not all(_is_count(one) for one in value.values()):
-        raise ValueError("is a table of names and positive whole numbers, as in { dp = 64 }")
+        raise ValueError("is a table of names and positive whole numbers of at most 15 digits, as in { dp = 64 }")
     return dict(value)
 
 
@@ -220,25 +246,26 @@ def _flag(value: Any) -> bool:
 
 
 def _count(value: Any) -> int:
-    if not _is_count(value):
-        raise ValueError("is a positive whole number")
+    if not _is_count(value, MOST_RLIMIT):
+        raise ValueError(f"is a positive whole number, at most {MOST_RLIMIT}")
     return value
 
 
 def _seconds(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < float("inf"):
-        raise ValueError("is a number of seconds, more than 0")
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= MOST_SECONDS:
+        raise ValueError(f"is a number of seconds, more than 0 and at most {MOST_SECONDS}")
     return float(value)
 
 
 def _name(value: Any) -> str:
     if not isinstance(value, str) or not value:
         raise ValueError("is the name of a file")
+    _plain(value)
     return value
 
 
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+def _is_count(value: Any, most: int = MOST_SIZE) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= most
 
 
 _READ = {
@@ -280,17 +307,19 @@ def _shown(name: str, value: Any) -> str:
     return f"# {_key(name)} is not set" if value is None else f"{_key(name)} = {_toml(value)}"
 
 
-def _toml(value: Any) -> str:
-    import json
+def _name_of(name: str) -> str:
+    return name if re.fullmatch("[A-Za-z0-9_-]+", name) else toml(name)
 
+
+def _toml(value: Any) -> str:
     match value:
         case bool():
             return "true" if value else "false"
         case str():
-            return json.dumps(value, ensure_ascii=False)
+            return toml(value)
         case tuple():
             return "[" + ", ".join(_toml(one) for one in value) + "]"
         case dict():
-            return "{ " + ", ".join(f"{name} = {size}" for name, size in value.items()) + " }" if value else "{}"
+            return "{ " + ", ".join(f"{_name_of(name)} = {size}" for name, size in value.items()) + " }" if value else "{}"
         case _:
             return str(value)
