@@ -15,7 +15,7 @@ from placelogic.replay.data import Data
 from placelogic.replay.group import Group
 from placelogic.replay.model import Model
 from placelogic.simulate.arriving import kept_along, lines_of
-from placelogic.simulate.layers.setting import Setting
+from placelogic.run.layers.setting import Setting
 from placelogic.simulate.mesh import Grid
 from placelogic.simulate.outcome import GroupStop
 

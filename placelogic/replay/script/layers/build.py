@@ -10,7 +10,7 @@ from math import prod
 from placelogic.program import block as bl
 from placelogic.program.expr import Expr
 from placelogic.program.program import Program
-from placelogic.replay.blocks.lay import Lay
+from placelogic.run.layers.lay import Lay
 from placelogic.replay.cases import Case
 from placelogic.replay.script.build import WIDTH, head
 from placelogic.replay.script.layers import text

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from placelogic.program import block as bl
 from placelogic.program.program import Program, Weights
-from placelogic.replay.blocks.uses import Key, cut_of, key_of, start
+from placelogic.run.layers.uses import Key, cut_of, key_of, start
 from placelogic.replay.script.lines import NotShown
 from placelogic.simulate.layers.arrays import Labels
 from placelogic.simulate.layers.one import weights_dims

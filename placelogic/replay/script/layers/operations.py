@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from placelogic.program import block as bl
 from placelogic.program.expr import Expr
-from placelogic.replay.blocks.lay import Lay
+from placelogic.run.layers.lay import Lay
 from placelogic.replay.script.layers.mixing import attention, loss
 from placelogic.replay.script.layers.pieces import Pieces, drawn
 from placelogic.replay.script.lines import NotShown

@@ -13,7 +13,7 @@ from placelogic.program import block as bl
 from placelogic.program.block import Block
 from placelogic.program.expr import Expr
 from placelogic.program.plan import Boundary, Move, Plan
-from placelogic.replay.blocks.lay import Lay
+from placelogic.run.layers.lay import Lay
 from placelogic.replay.blocks.lying import made
 from placelogic.replay.script.layers.matrices import Matrices
 from placelogic.replay.script.layers.operations import Operation, expression

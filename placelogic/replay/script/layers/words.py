@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from placelogic.program.expr import Expr
 from placelogic.program.plan import Move
 from placelogic.replay.blocks.crossing import MEANS, SUMS, after, check_back
-from placelogic.replay.blocks.lay import Lay, joined, same_shapes
+from placelogic.run.layers.lay import Lay, joined, same_shapes
 from placelogic.replay.script.lines import NotShown
 from placelogic.simulate.layers.arrays import Labels
 from placelogic.simulate.layers.ragged import Ragged
