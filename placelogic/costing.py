@@ -128,8 +128,9 @@ def rendered(path: str, costs: Sequence[Cost], per: str, form: str, standalone: 
     match form:
         case "text":
             from placelogic.cost.text import lines
+            from placelogic.io.quoting import visible
 
-            blocks = ["\n".join([f"{path}: {one.name}", *lines(one, per)]) for one in costs]
+            blocks = ["\n".join([visible(f"{path}: {one.name}"), *lines(one, per)]) for one in costs]
             return "\n\n".join(blocks) + "\n"
         case "json":
             from placelogic.cost.json import render

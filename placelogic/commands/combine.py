@@ -58,7 +58,7 @@ def combine(
     from placelogic.frontends.refusals import asked
     from placelogic.problem import SpecError, closest
     from placelogic.report import combine as told
-    from placelogic.report.terminal import Printer, terminal_width
+    from placelogic.report.terminal import Printer, document, terminal_width
     from placelogic.report.text import Look
 
     if everything and (strategies or more or imports or only_print or framework or at):
@@ -74,7 +74,7 @@ def combine(
         return _matrix(same_axis, form or "text")
     try:
         if only_print:
-            sys.stdout.write(compose(strategies, same_axis, imports, more).text)
+            document(sys.stdout, compose(strategies, same_axis, imports, more).text)
             return 0
         one = answer(Question(strategies, same_axis, imports, more, at))
         if framework is not None:

@@ -20,7 +20,8 @@ def doctor(form: str) -> int:
     Exit codes: 0 placelogic works, 2 something it needs is missing or broken.
     """
     from placelogic.diagnosing import signs
-    from placelogic.report.layout import Line, Style, visible
+    from placelogic.io.quoting import visible
+    from placelogic.report.layout import Line, Style
     from placelogic.report.terminal import Printer
 
     styles: dict[str, Style] = {"ok": "good", "missing": "doubt", "bad": "bad", "info": ""}

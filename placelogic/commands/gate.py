@@ -151,6 +151,7 @@ def _write_baseline(loaded: Loaded, outcome: Outcome, reason: str) -> int:
     """Write it, say what still fails with it, and end as the gate will."""
     from placelogic.gate.baseline import read, written
     from placelogic.gate.run import baseline_path, judged
+    from placelogic.io.quoting import shell, visible
     from placelogic.report.formats import write_text
     from placelogic.report.gate import failing
 
@@ -158,13 +159,14 @@ def _write_baseline(loaded: Loaded, outcome: Outcome, reason: str) -> int:
     text = written(old, outcome.report.files, reason)
     write_text(old.path, text)
     number = text.count('"fingerprint"')
-    click.echo(f"{baseline_path(loaded)}: {number} finding{'s' * (number != 1)} accepted", err=True)
+    click.echo(visible(f"{baseline_path(loaded)}: {number} finding{'s' * (number != 1)} accepted"), err=True)
     if loaded.config.baseline is None:
-        click.echo(f'add `baseline = "{old.path}"` to the configuration, or give --baseline {old.path}', err=True)
+        add = f'add `baseline = "{visible(old.path)}"` to the configuration, or give --baseline {shell(old.path)}'
+        click.echo(add, err=True)
     report = judged(loaded, outcome.decided, read(old.path), complete=True)
     left = [f"  {file.path}: {finding.code}: {finding.message}" for file in report.files for finding in failing(file)]
     if left:
-        click.echo("\n".join(("cannot be accepted, and still fails:", *left)), err=True)
+        click.echo("\n".join(("cannot be accepted, and still fails:", *map(visible, left))), err=True)
     return report.exit_code
 
 

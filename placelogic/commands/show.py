@@ -26,6 +26,7 @@ def show(file: str, name: str | None, who: bool, at: dict[str, int]) -> int:
     placelogic show llama.place --who
     """
     from placelogic.checking import failed
+    from placelogic.report.terminal import document
     from placelogic.showing import show_text
     from placelogic.syntax.read import decode, read_source
 
@@ -36,6 +37,6 @@ def show(file: str, name: str | None, who: bool, at: dict[str, int]) -> int:
     except Exception as error:
         print_problems(failed(path, text, error))
         return 2
-    sys.stdout.write("\n".join(shown.texts))
+    document(sys.stdout, "\n".join(shown.texts))
     print_problems(shown.problems)
     return shown.problems.exit_code

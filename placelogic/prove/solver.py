@@ -66,7 +66,7 @@ def script(named: Iterable[Named], goal: Formula, *, heading: Iterable[str] = ()
 
 
 def _comment(text: str) -> str:
-    return f"; {' '.join(text.split())}"
+    return f"; {visible(' '.join(text.split()))}"
 
 
 def version() -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from placelogic.program.program import Axes
+from placelogic.run.stop import GroupStop
 from placelogic.simulate.arithmetic import PRIME, mix
 from placelogic.simulate.elements import COUNT
 from placelogic.simulate.group import Group, Local, Rule
-from placelogic.simulate.outcome import GroupStop
 
 
 class State:

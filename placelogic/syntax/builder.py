@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from dataclasses import replace
 from fractions import Fraction
+from itertools import takewhile
 
 from lark import Token, Transformer
 from lark.tree import Meta
@@ -14,6 +15,7 @@ from placelogic.program.catalog import SCHEDULES
 from placelogic.program.expr import TOKENS, Binary, Call, Compare, Expr, Name, Neg, Num
 from placelogic.source import Span
 from placelogic.syntax import ast
+from placelogic.syntax.identifiers import identifiers
 
 RESERVED = ("none", "microbatches", TOKENS)
 """Words with a meaning of their own wherever an axis or a size is expected."""
@@ -63,6 +65,7 @@ class BuilderBase(Transformer):
         self._path = path
         self._measures: list[Call] = []
         self._problems: list[Problem] = []
+        self._identifiers: list[ast.Identifier] = []
 
     def problems(self) -> list[Problem]:
         """What is wrong, in the order of the text. Call it when the whole tree has been transformed."""
@@ -74,6 +77,7 @@ class BuilderBase(Transformer):
     def __default__(self, rule: str, items: list, meta: Meta):
         if rule in _WORDS:
             return str(items[0])
+        self._identifiers += identifiers(rule, items)
         span = self._span(meta)
         if (build := getattr(self, f"build_{rule}", None)) is not None:
             return build(span, *items)
@@ -97,6 +101,13 @@ class BuilderBase(Transformer):
             message = f"`{name}` has a meaning of its own and cannot be declared"
             self._wrong("PL113", message, span, "choose another name")
         return str(name)
+
+    def _declares(self, name: Name) -> None:
+        """This name in an expression, which was read just now, is declared there."""
+        start, found = (name.span.line, name.span.column), self._identifiers
+        since = takewhile(lambda i: (found[i].line, found[i].column) >= start, reversed(range(len(found))))
+        *_, first = (i for i in since if found[i].text == name.name)
+        found[first] = found[first]._replace(declares=True)
 
     def _once(self, found: Iterable[tuple[Hashable, str, Span]], where: str) -> None:
         seen = set()

@@ -19,13 +19,13 @@ from placelogic.replay.blocks.real import Loss, Numbers, Real
 from placelogic.replay.cases import Case
 from placelogic.replay.group import Group
 from placelogic.replay.judge import Choice, replay
+from placelogic.run.grid import Grid
 from placelogic.run.layers.algebra import Site
 from placelogic.run.layers.lay import Lay, Tensor, joined, piece
 from placelogic.run.layers.operations import operate
 from placelogic.run.layers.setting import Setting
-from placelogic.simulate.mesh import Grid
-from placelogic.simulate.outcome import GroupStop
-from placelogic.simulate.work import Work
+from placelogic.run.stop import GroupStop
+from placelogic.run.work import Work
 from placelogic.source import Span
 from placelogic.syntax.parse import parse
 from tests.layers.draw import draw

@@ -10,7 +10,7 @@ def meaning(node):
     if isinstance(node, tuple):
         return tuple(meaning(item) for item in node)
     if is_dataclass(node):
-        values = (meaning(getattr(node, field.name)) for field in fields(node) if field.name != "span")
+        values = (meaning(getattr(node, field.name)) for field in fields(node) if field.compare and field.name != "span")
         return (type(node).__name__, *values)
     return node
 

@@ -32,7 +32,12 @@ def across(values: torch.Tensor, there: Change, back: Change) -> torch.Tensor:
 
 
 def carried(
-    data: torch.Tensor, lays: Sequence[Lay], steps: Sequence[Step], comm: Comm, rank: int, number: Callable[[Expr], float]
+    data: torch.Tensor,
+    lays: Sequence[Lay],
+    steps: Sequence[Step],
+    comm: Comm,
+    rank: int,
+    number: Callable[[Expr], float],
 ) -> torch.Tensor:
     """After all of the steps. `lays`: of every device before."""
     for step in steps:

@@ -16,11 +16,11 @@ from placelogic.replay.blocks.real import Numbers, Real, Value
 from placelogic.replay.comms import Comms
 from placelogic.replay.data import Data, apart, normal
 from placelogic.replay.group import Group
+from placelogic.run.grid import Grid
 from placelogic.run.layers.chain import Chain
 from placelogic.run.layers.habits import Habits
 from placelogic.run.layers.lay import Lay, Tensor
 from placelogic.run.layers.setting import Setting
-from placelogic.simulate.mesh import Grid
 
 Foreign = tuple[tuple[str, int], ...]
 
@@ -109,10 +109,12 @@ class BlockModel:
         plan, habits = (Plan(), None) if alone else (setting.plan, self._habits)
         fed = self._tokens(step, turn, setting.lies(shares[x], 1), foreign)
         entered = Tensor(tuple(setting.lies(share) for share in shares), fed)
+        chain = Chain(grid, plan, setting.blocks, setting.dims, real, habits)
         with torch.enable_grad():
-            left = Chain(grid, plan, setting.blocks, setting.dims, real, habits).forward(entered)
+            left = chain.forward(entered)
 
         def back() -> Iterator[dict[str, torch.Tensor]]:
+            chain.turn()
             lay = setting.fed(left.lays[x], shares[x])
             for term, weight in enumerate(self._weight):
                 divisor = data.single_divisor(term) if alone else data.divisor(x, term, turn)

@@ -19,12 +19,12 @@ from placelogic.replay.blocks.held import across, at_places, carried, picked
 from placelogic.replay.blocks.matrices import Matrices
 from placelogic.replay.comms import Comm, Comms
 from placelogic.replay.data import generator, normal
+from placelogic.run.grid import Grid
 from placelogic.run.layers.algebra import Algebra, Attending, Rows, Site
 from placelogic.run.layers.crossing import Crossing
 from placelogic.run.layers.lay import Lay, Tensor
 from placelogic.run.layers.uses import start
-from placelogic.simulate.mesh import Grid
-from placelogic.simulate.outcome import GroupStop
+from placelogic.run.stop import GroupStop
 
 Value = Tensor[torch.Tensor]
 
@@ -60,7 +60,9 @@ class Real(Algebra[torch.Tensor]):
     def gradients(self, left: Value, entered: Value, arrived: torch.Tensor) -> dict[str, torch.Tensor]:
         """weights -> gradients of their elements, from that of what the last block leaves."""
         asked = [*self.leaves.values(), *([entered.data] if entered.data.requires_grad else [])]
-        found = torch.autograd.grad(left.data, asked, arrived, retain_graph=True, allow_unused=True, materialize_grads=True)
+        found = torch.autograd.grad(
+            left.data, asked, arrived, retain_graph=True, allow_unused=True, materialize_grads=True
+        )
         return dict(zip(self.leaves, found))
 
     def _number(self, expr: Expr) -> float:
@@ -199,9 +201,7 @@ class Real(Algebra[torch.Tensor]):
         over = [x.dims.index(dim) for dim in dims]
         return x.data / (1 + x.data.square().mean(over, keepdim=True)).sqrt()
 
-    def attention(
-        self, s: Site[torch.Tensor], query: Value, key: Value, value: Value, how: Attending
-    ) -> torch.Tensor:
+    def attention(self, s: Site[torch.Tensor], query: Value, key: Value, value: Value, how: Attending) -> torch.Tensor:
         op, x = s.op, self.rank
         assert isinstance(op, bl.Attention)
         q, k, v = query.data, key.data, value.data
@@ -228,7 +228,9 @@ class Real(Algebra[torch.Tensor]):
     def loss(self, s: Site[torch.Tensor], logits: Value, vocabulary: str, over: Axes) -> torch.Tensor:
         lay = logits.lays[self.rank]
         rest = lay.of([dim for dim in lay.dims if dim != vocabulary])
-        wanted = at_places(words(self.numbers.stream, s.sizes[vocabulary], [s.sizes[dim] for dim in rest.dims]), rest.labels)
+        wanted = at_places(
+            words(self.numbers.stream, s.sizes[vocabulary], [s.sizes[dim] for dim in rest.dims]), rest.labels
+        )
         here = torch.tensor(lay.along(vocabulary), dtype=torch.long)
         comm = self._among(over) if over else None
         moved = logits.data.movedim(lay.dims.index(vocabulary), -1)

@@ -11,9 +11,9 @@ from placelogic.program import block as bl
 from placelogic.program.block import Block
 from placelogic.program.expr import Expr
 from placelogic.program.program import Axes
+from placelogic.run.grid import Grid
 from placelogic.run.layers.crossing import Crossing
 from placelogic.run.layers.lay import Data, Labels, Lay, Tensor
-from placelogic.simulate.mesh import Grid
 
 NOTHING = -1
 """Stands for a place that a device does not have."""
@@ -167,7 +167,9 @@ class Algebra(ABC, Generic[Data]):
     def normalised(self, s: Site[Data], x: Tensor[Data], dims: Sequence[str]) -> Data: ...
 
     @abstractmethod
-    def attention(self, s: Site[Data], query: Tensor[Data], key: Tensor[Data], value: Tensor[Data], how: Attending) -> Data:
+    def attention(
+        self, s: Site[Data], query: Tensor[Data], key: Tensor[Data], value: Tensor[Data], how: Attending
+    ) -> Data:
         """Their last dimensions are the sequence, heads and the size of a head."""
 
     @abstractmethod

@@ -12,13 +12,14 @@ from typing import Generic
 from placelogic.program import block as bl
 from placelogic.program.block import Block
 from placelogic.program.plan import Boundary, Move, Plan
+from placelogic.run.grid import Grid
 from placelogic.run.layers.algebra import Algebra, Site
-from placelogic.run.layers.crossing import Crossing, Ragged, backward, forward
+from placelogic.run.layers.crossing import Crossing, Ragged, Step, backward, forward
 from placelogic.run.layers.habits import Habits
 from placelogic.run.layers.lay import Data, Labels, Tensor, part
 from placelogic.run.layers.operations import operate
 from placelogic.run.layers.uses import inputs
-from placelogic.simulate.mesh import Grid
+from placelogic.run.stop import GroupStop
 
 
 @dataclass(slots=True)
@@ -42,12 +43,18 @@ class Chain(Generic[Data]):
     ) -> None:  # fmt: skip
         self.grid, self.plan, self.blocks, self.sizes = grid, plan, blocks, sizes
         self.algebra, self.habits = algebra, habits
+        self._stop: GroupStop | None = None
         routers = [(block, op) for block in blocks for op in block.operations if isinstance(op, bl.Router)]
         tokens = frozenset(dim for block, op in routers for dim in block.tensors[op.output])
         self.ragged = Ragged(frozenset(op.experts for _, op in routers), tokens)
 
+    def turn(self) -> None:
+        """Before the way back. Raises GroupStop where a device cannot go it."""
+        if self._stop is not None:
+            raise self._stop
+
     def forward(self, tokens: Tensor[Data]) -> Tensor[Data]:
-        """What the last block leaves. Raises GroupStop where a device cannot go on, forward or backward."""
+        """What the last block leaves. Raises GroupStop where a device cannot go on."""
         value = tokens
         for number, block in enumerate(self.blocks):
             layer: Layer[Data] = Layer(block, number)
@@ -84,7 +91,11 @@ class Chain(Generic[Data]):
 
     def _crossed(self, name: str, value: Tensor[Data], axis: str, there: Move, back: Move) -> Tensor[Data]:
         lays, steps = forward(value.lays, there, axis, self.grid, self.ragged)
-        returned = backward(lays, back, value.lays, axis, self.grid, self.ragged, self.algebra.by_position)
+        returned: list[Step] = []
+        try:
+            returned = backward(lays, back, value.lays, axis, self.grid, self.ragged, self.algebra.by_position)
+        except GroupStop as stop:
+            self._stop = stop  # the first that a backward pass comes to
         if not steps and not returned:
             return Tensor(lays, value.data)
         said = there.origin, back.origin
@@ -112,7 +123,9 @@ class Chain(Generic[Data]):
         mine = [dict(self._mine(layer, index, op, x)) for x in every]
         work = self.plan.work.get((block.name, index), {})
         shared = tuple(axis for axis, one in work.items() if one.pieces is not None)
-        return Site(block, layer.number, index, op, self.grid, self.sizes, ins, scores, mine, apart, counted, keys, shared)
+        return Site(
+            block, layer.number, index, op, self.grid, self.sizes, ins, scores, mine, apart, counted, keys, shared
+        )
 
     def _mine(self, layer: Layer[Data], index: int, op: bl.Operation, x: int) -> Iterator[tuple[str, Labels]]:
         """The places of a dimension that the weights of device x, or its experts, cover, where these are not all."""

@@ -11,9 +11,9 @@ from typing import Literal
 from placelogic.program.expr import Expr
 from placelogic.program.ops import Origin
 from placelogic.program.plan import Move
+from placelogic.run.grid import Grid
 from placelogic.run.layers.lay import Lay, has_all, joined, piece, same_shapes
-from placelogic.simulate.mesh import Grid
-from placelogic.simulate.outcome import GroupStop
+from placelogic.run.stop import GroupStop
 
 SUMS = ("sum", "mean", "scatter", "scatter_mean")
 MEANS = ("mean", "scatter_mean")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from placelogic.program.block import Block, Layers
+from placelogic.run.grid import Grid
 from placelogic.run.layers.lay import Lay
-from placelogic.simulate.mesh import Grid
 
 
 class Habits:

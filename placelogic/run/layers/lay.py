@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from placelogic.simulate.outcome import GroupStop
+from placelogic.run.stop import GroupStop
 
 Labels = tuple[int, ...]
 """Places of one dimension of a whole tensor, in order."""

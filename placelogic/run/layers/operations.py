@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from placelogic.program import block as bl
 from placelogic.run.layers.algebra import NOTHING, Algebra, Attending, Site
 from placelogic.run.layers.lay import Data, Labels, Lay, Tensor
-from placelogic.simulate.outcome import GroupStop
+from placelogic.run.stop import GroupStop
 
 
 def operate(a: Algebra[Data], s: Site[Data]) -> Tensor[Data]:
@@ -19,7 +19,7 @@ def operate(a: Algebra[Data], s: Site[Data]) -> Tensor[Data]:
 
 
 def _alike(a: Algebra[Data], one: Sequence[Labels], two: Sequence[Labels]) -> bool:
-    return one == two or a.by_position and list(map(len, one)) == list(map(len, two))
+    return list(one) == list(two) or a.by_position and list(map(len, one)) == list(map(len, two))
 
 
 def _linear(a: Algebra[Data], s: Site[Data], op: bl.Linear) -> Tensor[Data]:
@@ -40,7 +40,8 @@ def _product(
         raise GroupStop("a matrix meets other places than it has")
     dims = (*x.dims[:start], *produced, *x.dims[end:])
     lays = tuple(
-        Lay(dims, (*lay.labels[:start], *made.labels, *lay.labels[end:])) for lay, made in zip(x.lays, s.covered(produced))
+        Lay(dims, (*lay.labels[:start], *made.labels, *lay.labels[end:]))
+        for lay, made in zip(x.lays, s.covered(produced))
     )
     return Tensor(lays, a.product(x, w, start, len(experts), len(contracted)))
 
@@ -141,7 +142,7 @@ def _attention(a: Algebra[Data], s: Site[Data], op: bl.Attention) -> Tensor[Data
         pairs = [(met, k.along(op.kv_heads)), *zip(q.labels[:-3], k.labels[:-3])]
         if any(set(want) - set(have) for want, have in pairs):
             raise GroupStop("attention needs keys of another head or sample")
-        if q.shape[-1] != k.shape[-1]:
+        if a.by_position and q.shape[-1] != k.shape[-1]:
             raise GroupStop("queries and keys have pieces of heads of different sizes")
         row, *rest = [[have.index(label) for label in want] for want, have in pairs]
         heads.append(row)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from placelogic.program.expr import Expr
+from placelogic.run.grid import Grid
 from placelogic.run.layers.crossing import MEANS, Step
 from placelogic.run.layers.lay import Lay, piece
 from placelogic.simulate.arithmetic import PRIME, inverse
 from placelogic.simulate.layers.tape import Array, placed, taken
-from placelogic.simulate.mesh import Grid
 
 
 def carried(

@@ -10,19 +10,20 @@ from placelogic.program import block as bl
 from placelogic.program.expr import Expr
 from placelogic.program.plan import Plan
 from placelogic.program.program import Program, Weights
-from placelogic.run.layers.chain import Chain
+from placelogic.run.grid import Grid
 from placelogic.run.layers.algebra import Site
+from placelogic.run.layers.chain import Chain
 from placelogic.run.layers.habits import Habits
 from placelogic.run.layers.lay import Lay, Tensor
 from placelogic.run.layers.setting import Setting, Share
 from placelogic.run.layers.uses import key_of
-from placelogic.simulate.arithmetic import PRIME, mix, residue
+from placelogic.run.stop import GroupStop, SimulationTooLarge
+from placelogic.run.work import Work
+from placelogic.simulate.arithmetic import PRIME, inverse, mix, residue
 from placelogic.simulate.layers.exact import Exact
-from placelogic.simulate.layers.step import Fresh, run_step
+from placelogic.simulate.layers.step import Fresh, LayerStep
 from placelogic.simulate.layers.tape import Numbers, placed, taken
-from placelogic.simulate.mesh import Grid
-from placelogic.simulate.outcome import Difference, GroupStop, Outcome, SimulationTooLarge, Stop
-from placelogic.simulate.work import Work
+from placelogic.simulate.outcome import Difference, Outcome, Stop
 
 MAX_PASSES = 128
 """Devices times micro-batches: some seconds of work."""
@@ -71,8 +72,10 @@ class _Job:
             if step is None or weights.name not in single_grads[0]:
                 continue
             expected = self._expected(weights, single_grads)
+            holders, fresh = self.setting.holders(weights), [fresh[weights.name] for fresh in mesh_grads]
+            runner = LayerStep(self.program, self.grid, weights, step, fresh, expected, holders, self._number)
             try:
-                wrong = run_step(self, weights, step, [fresh[weights.name] for fresh in mesh_grads], expected)
+                wrong = runner.decided()
             except GroupStop as stop:
                 stops.append(Stop(weights.name, str(stop)))
                 continue
@@ -88,32 +91,35 @@ class _Job:
 
     def _single(self, turn: int) -> tuple[Tensor[Numbers], Fresh]:
         grid = Grid(("one",), {"one": 1})
-        weights = [[self.work.single_weight(term)] for term in range(len(self.work.terms))]
-        return self._pass(turn, grid, Plan(), [self.setting.alone], weights, None)
+        counted = [[self.work.single_counted(term)] for term in range(len(self.work.terms))]
+        return self._pass(turn, grid, Plan(), [self.setting.alone], counted, None)
 
     def _mesh(self, turn: int) -> tuple[Tensor[Numbers], Fresh]:
         habits = Habits(self.layers, self.grid, self.setting.stages)
-        weights = [self.work.weights(term, turn) for term in range(len(self.work.terms))]
+        counted = [self.work.counted(term, turn) for term in range(len(self.work.terms))]
         shares = [self.setting.share(x) for x in range(self.grid.count)]
-        return self._pass(turn, self.grid, self.setting.plan, shares, weights, habits)
+        return self._pass(turn, self.grid, self.setting.plan, shares, counted, habits)
 
     def _pass(
-        self, turn: int, grid: Grid, plan: Plan, shares: Sequence[Share], weights: Sequence[Sequence[int]],
+        self, turn: int, grid: Grid, plan: Plan, shares: Sequence[Share], counted: Sequence[Sequence[int]],
         habits: Habits | None,
     ) -> tuple[Tensor[Numbers], Fresh]:  # fmt: skip
-        """Forward, and back from what the loss terms of every place count. `weights`: by term and device."""
+        """Forward, and back from every loss term of every place. `counted`: what each is divided by, by term and device."""
         exact = Exact(grid, self._number, self._weights, habits is None)
         chain = Chain(grid, plan, self.blocks, self.dims, exact, habits)
         lays = tuple(self.setting.lies(share) for share in shares)
         fed = [self._tokens(turn, self.setting.lies(share, 1)) for share in shares]
         left = chain.forward(Tensor(lays, Numbers(fed)))
-        seeds = []
-        for x, (lay, share) in enumerate(zip(left.lays, shares)):
-            places = list(product(*self.setting.fed(lay, share).labels))
-            terms = [(term, mine[x]) for term, mine in enumerate(weights)]
-            seeds.append([sum(mix(13, term, *at) * weight for term, weight in terms) % PRIME for at in places])
-        exact.tape.backward(left.data, seeds)
-        return left, self._named(exact, grid.count)
+        chain.turn()
+        found: Fresh = {}
+        for term, divisors in enumerate(counted):
+            seeds = []
+            for lay, share, divisor in zip(left.lays, shares, divisors):
+                by, places = inverse(divisor), product(*self.setting.fed(lay, share).labels)
+                seeds.append([mix(13, term, *place) * by % PRIME for place in places])
+            exact.tape.backward(left.data, seeds)
+            self._keep(found, exact, term, grid.count)
+        return left, found
 
     def _tokens(self, turn: int, lay: Lay) -> list[int]:
         """Tokens are unlike each other, as far as a table has rows; other inputs are arbitrary numbers."""
@@ -122,9 +128,9 @@ class _Job:
         whole = Lay(lay.dims, tuple(tuple(range(self.dims[dim])) for dim in lay.dims))
         return [number + turn for number in placed(whole, lay)]
 
-    def _number(self, expr: Expr) -> int:
+    def _number(self, expr: Expr, term: int = 0) -> int:
         try:
-            return residue(self.work.value(expr))
+            return residue(self.work.value(expr, term))
         except ZeroDivisionError:
             raise GroupStop("a factor divides by zero") from None
 
@@ -148,9 +154,8 @@ class _Job:
         key = weights.name, key_of(self.setting, weights, s.layer, s.index, s.op)
         return self._matrices.setdefault(key, len(self._matrices))
 
-    def _named(self, exact: Exact, count: int) -> Fresh:
-        """weights -> per device: named elements -> gradient. Tied weights have one per use."""
-        found: Fresh = {}
+    def _keep(self, found: Fresh, exact: Exact, term: int, count: int) -> None:
+        """Adds the gradients that came back of a loss term."""
         for s, used in exact.used:
             weights = self.program.group(s.op.weights)  # type: ignore[union-attr]
             mine = found.setdefault(weights.name, [{} for _ in range(count)])
@@ -161,10 +166,9 @@ class _Job:
                     continue
                 gradients = used.data.gradients
                 for i, place in enumerate(product(*lay.labels)):
-                    key = (self._matrix(s), *sorted(zip(lay.dims, place)))
+                    key = (term, self._matrix(s), *sorted(zip(lay.dims, place)))
                     value = gradients[x][i] if gradients is not None else 0
                     mine[x][key] = (mine[x].get(key, 0) + times * value) % PRIME
-        return found
 
     def _copies(self, layer: int, index: int) -> int:
         """How often an expert meets each token: once from every device that has the same tokens and sends them."""
@@ -174,9 +178,6 @@ class _Job:
         cut = [axis for cut in weights.params.cuts if cut.letter == "S" for axis in cut.axes if axis in weights.routed]
         apart = {axis for axis in cut if axis in self.program.work.split_axes or (axis in work and work[axis].weights)}
         return prod(self.grid.size[axis] for axis in cut if axis not in apart)
-
-    def holders(self, weights: Weights) -> list[int]:
-        return self.setting.holders(weights)
 
     def _expected(self, weights: Weights, turns: Sequence[Fresh]) -> dict[object, int]:
         total: dict[object, int] = {}

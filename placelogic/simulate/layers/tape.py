@@ -33,6 +33,7 @@ class Numbers:
 class Tape:
     def __init__(self) -> None:
         self._steps: list[Callable[[], None]] = []
+        self._numbers: list[Numbers] = []
 
     def each(self, ins: Sequence[Numbers], function: Callable[..., Local]) -> Numbers:
         """`function` of the device and what it has, on every device by itself."""
@@ -44,10 +45,14 @@ class Tape:
         return self.all(ins, [values for values, _ in local], back)
 
     def all(
-        self, ins: Sequence[Numbers], values: list[Array], back: Callable[[list[Array]], Iterable[Sequence[Array | None]]]
+        self,
+        ins: Sequence[Numbers],
+        values: list[Array],
+        back: Callable[[list[Array]], Iterable[Sequence[Array | None]]],
     ) -> Numbers:
         """`back`: from the gradients of all devices those of each input, by device."""
         made = Numbers(values)
+        self._numbers += [*ins, made]
 
         def step() -> None:
             if made.gradients is not None:
@@ -59,6 +64,9 @@ class Tape:
         return made
 
     def backward(self, left: Numbers, arrived: list[Array]) -> None:
+        """The gradients of all numbers on the tape, from that of one."""
+        for one in self._numbers:
+            one.gradients = None
         left.came(arrived)
         for step in reversed(self._steps):
             step()
