@@ -70,7 +70,8 @@ class Mixing(Algebra[Numbers]):
         assert isinstance(op, bl.Attention)
 
         def attend(x: int, q: Array, k: Array, v: Array) -> Local:
-            seed, width, made = self._seed(s, x), query.lays[x].labels[-1], len(value.lays[x].labels[-1])
+            seed, width, made = self._seed(s, x), query.lays[x].labels[-1], value.lays[x].shape[-1]
+            met = key.lays[x].labels[-1]
             shape, among = query.lays[x].shape, key.lays[x].shape[:-1]
             *steps, to_next, to_head = strides(among)
             rows = []
@@ -80,7 +81,7 @@ class Mixing(Algebra[Numbers]):
                 first += how.heads[x][head] * to_head
                 place, known = how.queries[x][p], q[number * len(width) : (number + 1) * len(width)]
                 seen = {t: first + i * to_next for i, t in enumerate(how.keys[x]) if t <= place or not op.causal}
-                keys = (k[row * len(width) + d] for row in seen.values() for d in range(len(width)))
+                keys = (k[row * len(met) + d] for row in seen.values() for d in range(len(met)))
                 label = query.lays[x].labels[-2][head]
                 rows.append((mix(seed, s.counted[x](place), label, *known, 0, *keys), seen))
             values = [
@@ -101,8 +102,8 @@ class Mixing(Algebra[Numbers]):
                         for i, d in enumerate(width):
                             to_q[number * len(width) + i] += felt * mix(digest, t, d, 1)
                         for u, other in seen.items():
-                            for i, d in enumerate(width):
-                                to_k[other * len(width) + i] += felt * mix(digest, t, u, d, 2)
+                            for i, d in enumerate(met):
+                                to_k[other * len(met) + i] += felt * mix(digest, t, u, d, 2)
                 return tuple([n % PRIME for n in one] for one in (to_q, to_k, to_v))  # type: ignore[return-value]
 
             return values, back
