@@ -9,8 +9,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from placelogic.checking import complete
 from placelogic.elaborate import elaborate_file
+from placelogic.elaborate.complete import complete
 from placelogic.program import block as bl
 from placelogic.program.ops import Origin
 from placelogic.replay.blocks.held import arranged

@@ -7,10 +7,11 @@ that of gpt-oss has), and dropout multiplies by a number near one that is drawn 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 import torch
 import torch.nn.functional as F
+from msgspec import Struct
+from msgspec.structs import replace
 
 from placelogic.program import block as bl
 from placelogic.program.expr import Expr
@@ -38,8 +39,7 @@ FUNCTIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Numbers:
+class Numbers(Struct, frozen=True):
     """`values`: weights -> all their elements, zeros where this device has none; `matrices`: how operations
     use them; `stream`: what random numbers of this pass depend on; `value`: of an expression over sizes."""
 

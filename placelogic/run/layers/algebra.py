@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Generic
+
+from msgspec import Struct
 
 from placelogic.program import block as bl
 from placelogic.program.block import Block
@@ -21,8 +22,7 @@ Rows = Sequence[Sequence[int]]
 """By device, positions along one dimension, or NOTHING."""
 
 
-@dataclass(frozen=True, slots=True)
-class Site(Generic[Data]):
+class Site(Struct, Generic[Data], frozen=True):
     """One operation of one layer, on all devices. `layer`, `index`: their numbers; `ins`: what it reads, `scores`: of a
     dispatch; `mine`: the places of a dimension that the weights, or the experts, of each device cover, where they are not
     all. `apart`: what sets the random numbers of a device apart; `counted`: where each takes a place of the sequence to
@@ -56,8 +56,7 @@ class Site(Generic[Data]):
         return tuple(Lay(tuple(dims), labels) for labels in zip(*map(self.places, dims)))
 
 
-@dataclass(frozen=True, slots=True)
-class Attending:
+class Attending(Struct, frozen=True):
     """By device: which key heads and samples its queries meet, as positions among the keys, and the places of the
     sequence of both; `far`: how far each query takes each key to be; `chances`: how the probabilities lie, which dropout
     has random factors for."""

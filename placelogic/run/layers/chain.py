@@ -6,8 +6,9 @@ It goes forward; what is done on the way back is handed over with what is done f
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Generic
+
+from msgspec import Struct, field
 
 from placelogic.program import block as bl
 from placelogic.program.block import Block
@@ -22,8 +23,7 @@ from placelogic.run.layers.uses import inputs
 from placelogic.run.stop import GroupStop
 
 
-@dataclass(slots=True)
-class Layer(Generic[Data]):
+class Layer(Struct, Generic[Data]):
     """What was met in one layer. `tensors`: as they are where they were made; `read`: as their readers got them, by
     tensor and the boundaries before these readers."""
 

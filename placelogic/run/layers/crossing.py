@@ -5,8 +5,9 @@ Which places each device has before and after follows from the plan, so all of i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from placelogic.program.expr import Expr
 from placelogic.program.ops import Origin
@@ -19,8 +20,7 @@ SUMS = ("sum", "mean", "scatter", "scatter_mean")
 MEANS = ("mean", "scatter_mean")
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """One thing that happens along an axis. `lays`: what each device has afterwards. `sum` and `scatter` (`mean`: divided
     by the number of devices), `gather`, `exchange` and `root` are collectives, `dim` and `into` as in `Move`. Without
     any: `fit` keeps the places of `lays`, with zeros for those that are missing; `zero`; `times` a factor."""
@@ -32,8 +32,7 @@ class Step:
     factor: Expr | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Crossing:
+class Crossing(Struct, frozen=True):
     """What becomes of a tensor along an axis, and of its gradient on the way back. `before`, `after`: what each device has
     of it; `said`: where both come from."""
 
@@ -45,8 +44,7 @@ class Crossing:
     said: tuple[Origin, Origin]
 
 
-@dataclass(frozen=True, slots=True)
-class Ragged:
+class Ragged(Struct, frozen=True):
     """Of tensors that start with experts each device has rows for as many tokens as were sent to them: which token
     a row is of differs between devices that have other experts, or other tokens. `tokens`: the dimensions of both."""
 

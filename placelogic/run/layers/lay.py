@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from msgspec import Struct
 
 from placelogic.run.stop import GroupStop
 
@@ -13,8 +14,7 @@ Labels = tuple[int, ...]
 Data = TypeVar("Data")
 
 
-@dataclass(frozen=True, slots=True)
-class Lay:
+class Lay(Struct, frozen=True):
     """`labels[i]`: which places of dimension `dims[i]` of the whole tensor are here, in order."""
 
     dims: tuple[str, ...]
@@ -36,8 +36,7 @@ class Lay:
         return self if self.dims == tuple(dims) else Lay(tuple(dims), tuple(map(self.along, dims)))
 
 
-@dataclass(frozen=True, slots=True)
-class Tensor(Generic[Data]):
+class Tensor(Struct, Generic[Data], frozen=True):
     """`lays`: what each device has of it. `data`: the numbers of all devices, those of one rank, or their name."""
 
     lays: tuple[Lay, ...]

@@ -20,6 +20,7 @@ from placelogic.run.layers.uses import key_of
 from placelogic.run.stop import GroupStop, SimulationTooLarge
 from placelogic.run.work import Work
 from placelogic.simulate.arithmetic import PRIME, inverse, mix, residue
+from placelogic.simulate.events import spared
 from placelogic.simulate.layers.exact import Exact
 from placelogic.simulate.layers.step import Fresh, LayerStep
 from placelogic.simulate.layers.tape import Numbers, placed, taken
@@ -54,7 +55,7 @@ class _Job:
         self._matrices: dict[object, int] = {}
 
     def run(self) -> Outcome:
-        differences: list[Difference] = []
+        differences = spared(self.program, self.work.microbatches)
         single_grads: list[Fresh] = []
         mesh_grads: list[Fresh] = []
         try:

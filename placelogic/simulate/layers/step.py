@@ -5,8 +5,9 @@ Every device keeps whole what it has: where shards lie is simulated elsewhere; h
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from placelogic.program.expr import Expr
 from placelogic.program.ops import Axes
@@ -26,8 +27,7 @@ CLIP = 7919
 """What clipping multiplies a gradient by: any factor that is not 1 shows what went without it."""
 
 
-@dataclass(slots=True)
-class Buffer:
+class Buffer(Struct):
     """`arrays`: per device."""
 
     arrays: list[Gradient]
@@ -55,7 +55,7 @@ class LayerStep(Runner[Buffer]):
                     self._compare("clip", on.arrays, 1)
                 on.arrays = [_times(one, CLIP) for one in on.arrays]
             else:
-                for axes in looking(self.program, self.weights.name, self.skips - 1):
+                for axes in looking(self.program, self.weights.name, self.skips - 1, len(self.turns)):
                     self._decide(on.arrays, axes)
         return self.wrong
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from placelogic.program import block as bl
 from placelogic.program.block import Block
@@ -45,8 +46,7 @@ FULL = "causal=False"
 """An argument that is needed where other attention is causal."""
 
 
-@dataclass(slots=True)
-class Body:
+class Body(Struct):
     """The function of one layer. `argument`: the name of what it reads; `left`: of what it leaves."""
 
     block: str
