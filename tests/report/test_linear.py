@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from placelogic.checking import check_text
+from placelogic.session.check import check_text
 
 from placelogic.gate.allow import allowances
 from placelogic.gate.policy import Policy
