@@ -253,4 +253,5 @@ def _unconfirmed(one: Obligation, env: Mapping[str, int], confirmation: Confirma
 
 
 def _open(code: str, variant: str, one: Obligation, **words: str) -> Finding:
-    return finding(Sentence(code, variant, one.weights, one.axes, {"obligation": one.name, **words}), one.span)
+    sentence = Sentence(code, variant, one.weights, one.axes, {"obligation": one.name, **words})
+    return replace(finding(sentence, one.span), sentence=sentence)
