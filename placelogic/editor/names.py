@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Literal
 
+from placelogic.program import block as bl
+from placelogic.program import ops
 from placelogic.program.catalog import KINDS
 from placelogic.program.expr import Call, Name
 from placelogic.source import Span
@@ -189,23 +191,23 @@ class _Reader:
                 yield from self.named("spec", span, argument, last=True)
             case ast.LossStmt(name=str(name), span=span):
                 yield from self.named("loss", span, name, declares=True)
-            case ast.ScaleLossOp(term=str(term), span=span):
+            case ops.ScaleLoss(term=str(term), span=span):
                 yield from self.named("loss", span, term)
-            case ast.AccumulateOp(buffer=str(buffer), span=span) | ast.UpdateOp(buffer=str(buffer), span=span):
-                yield from self.named("buffer", span, buffer, True, isinstance(node, ast.AccumulateOp))
-            case ast.ReduceOp(buffer=str(), span=span) | ast.ScaleOp(buffer=str(), span=span):
+            case ops.Accumulate(buffer=str(buffer), span=span) | ops.Update(buffer=str(buffer), span=span):
+                yield from self.named("buffer", span, buffer, True, isinstance(node, ops.Accumulate))
+            case ops.Reduce(buffer=str(), span=span) | ops.Scale(buffer=str(), span=span):
                 yield from self.one("buffer", self.within(span)[1])
             case ast.ExpectStmt(weights=str(weights), span=span):
                 yield from self.named("weights", span, weights, last=True)
             case (
-                ast.LinearOp(span=span)
-                | ast.BiasOp(span=span)
-                | ast.EmbeddingOp(span=span)
-                | ast.NormOp(weights=str(), span=span)
-                | ast.RouterOp(span=span)
+                bl.Linear(span=span)
+                | bl.Bias(span=span)
+                | bl.Embedding(span=span)
+                | bl.Norm(weights=str(), span=span)
+                | bl.Router(span=span)
             ):
                 words = self.within(span)
-                start = 3 if isinstance(node, ast.LinearOp) and node.grouped else 2  # a tensor may be called `with`
+                start = 3 if isinstance(node, bl.Linear) and node.grouped else 2  # a tensor may be called `with`
                 yield from self.one("weights", words[[word.text for word in words].index("with", start) + 1])
             case ast.OverrideStmt(block=None, span=span) if not self.blocks:
                 yield from self.one("weights", self.within(span)[1])

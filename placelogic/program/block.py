@@ -15,9 +15,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from placelogic.program.catalog import FUNCTIONS, LINEAR_FUNCTIONS
 from placelogic.program.expr import Expr
 from placelogic.program.habits import Counted, Drawn, Exchange, Override
-from placelogic.program.ops import Axes, Origin
+from placelogic.program.ops import Axes, Origin, Placed
 from placelogic.source import Span
 
 Dims = tuple[str, ...]
@@ -25,7 +26,7 @@ Dims = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Linear:
+class Linear(Placed):
     """`output = input @ W`: contracts `contracted`, produces `produced`, in a matrix of the group `weights`.
     `grouped`: one matrix per expert; the tensors then carry the dimension `experts`."""
 
@@ -39,7 +40,7 @@ class Linear:
 
 
 @dataclass(frozen=True, slots=True)
-class Bias:
+class Bias(Placed):
     """`output = input + b`, b a vector over `over` in the group `weights`. Linear, but not without an offset:
     on shares of a sum it is added once for each share.
 
@@ -55,7 +56,7 @@ class Bias:
 
 
 @dataclass(frozen=True, slots=True)
-class Embedding:
+class Embedding(Placed):
     """Rows of a table picked by tokens: `input` has [batch, sequence], `output` gains `produced`. `vocabulary`
     is the dimension of the rows; where it is cut, each device has its rows' part and zeros elsewhere: shares."""
 
@@ -68,7 +69,7 @@ class Embedding:
 
 
 @dataclass(frozen=True, slots=True)
-class Norm:
+class Norm(Placed):
     """Normalises over `over`, then multiplies by a vector of the group `weights` (None: no weights).
     Nonlinear, and needs the whole of `over`."""
 
@@ -80,30 +81,40 @@ class Norm:
 
 
 @dataclass(frozen=True, slots=True)
-class Elementwise:
-    """One value in, one out, at each place. `linear`: f(a + b) = f(a) + f(b), a scale. `function` is its name
-    for people (gelu, silu, ...); `saves`: "input", "output", "mask" (dropout) or "nothing" for its backward.
-    `factor`: of the function `scale` only, which belongs to the model: one device multiplies by it too."""
+class Elementwise(Placed):
+    """One value in, one out, at each place. `function` is its name for people (gelu, silu, ...). `factor`: of the
+    function `scale` only, which belongs to the model: one device multiplies by it too."""
 
     output: str
     input: str
     function: str
-    linear: bool
-    saves: Literal["input", "output", "mask", "nothing"]
-    random: bool
     factor: Expr | None
     origin: Origin
 
+    @property
+    def linear(self) -> bool:
+        """f(a + b) = f(a) + f(b)."""
+        return self.function in LINEAR_FUNCTIONS
+
+    @property
+    def saves(self) -> str:
+        """For its backward pass: `input`, `output`, `mask` (dropout) or `nothing`."""
+        return FUNCTIONS[self.function]
+
+    @property
+    def random(self) -> bool:
+        return self.function == "dropout"
+
 
 @dataclass(frozen=True, slots=True)
-class Add:
+class Add(Placed):
     output: str
     inputs: tuple[str, ...]
     origin: Origin
 
 
 @dataclass(frozen=True, slots=True)
-class Multiply:
+class Multiply(Placed):
     """The product of two tensors, place by place: linear in each alone, not in both."""
 
     output: str
@@ -112,7 +123,7 @@ class Multiply:
 
 
 @dataclass(frozen=True, slots=True)
-class Concat:
+class Concat(Placed):
     """The last dimensions of several tensors, one after the other, as the dimension `into`. The first has all
     other dimensions of the output; what another one lacks of them, it is the same along."""
 
@@ -123,10 +134,11 @@ class Concat:
 
 
 @dataclass(frozen=True, slots=True)
-class Attention:
+class Attention(Placed):
     """Softmax attention of `query` over `key` and `value`: mixes along `sequence`, independent along batch and
     heads. The last dimensions of all three are sequence, heads and the size of a head, in this order. Query
-    has `heads`, key and value `kv_heads` (equal names: no grouping). `positions`: rotary or the like, at the
+    has `heads`, key and value `kv_heads` (equal names: no grouping); a head of query and key has the size `head`, one
+    of values `value_head`. `positions`: rotary or the like, at the
     places in the whole sequence. `fused`: saves its inputs,
     output and row statistics; else also the two sequence x sequence matrices, with dropout one mask more."""
 
@@ -134,18 +146,20 @@ class Attention:
     query: str
     key: str
     value: str
-    sequence: str
-    heads: str
-    kv_heads: str
     causal: bool
     fused: bool
     dropout: bool
     positions: bool
     origin: Origin
+    sequence: str = "sequence"
+    heads: str = "heads"
+    kv_heads: str = "heads"
+    head: str = "head"
+    value_head: str = "head"
 
 
 @dataclass(frozen=True, slots=True)
-class Router:
+class Router(Placed):
     """Scores of `experts` for each token (a linear map with `weights`), softmax and the `top` best of them.
     `output` holds the scores kept, dims of the input with `experts` for the contracted ones."""
 
@@ -159,7 +173,7 @@ class Router:
 
 
 @dataclass(frozen=True, slots=True)
-class Dispatch:
+class Dispatch(Placed):
     """Copies each token of `input` to its experts; dims of the output: `experts`, tokens, the rest."""
 
     output: str
@@ -169,7 +183,7 @@ class Dispatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Combine:
+class Combine(Placed):
     """The weighted sum over its experts, back at each token."""
 
     output: str
@@ -179,7 +193,7 @@ class Combine:
 
 
 @dataclass(frozen=True, slots=True)
-class CrossEntropy:
+class CrossEntropy(Placed):
     """The summed loss of each token from logits over `vocabulary`; its softmax needs all of that dimension,
     by a reduction of two numbers per token where it is cut (`parallel`), else gathered before."""
 
@@ -191,7 +205,7 @@ class CrossEntropy:
 
 
 @dataclass(frozen=True, slots=True)
-class Collective:
+class Collective(Placed):
     """A collective that a person wrote. `dim`: of gather, slice and reduce_scatter; all_to_all gathers `dim`
     and cuts `into`. Its backward pass is its transpose unless an override says otherwise."""
 

@@ -1,6 +1,7 @@
 """The step of one weight group: every operation there is, on one screen.
 
-Axes are atoms, the axes that the mesh declares; an empty tuple means none.
+Axes are atoms, the axes that the mesh declares; an empty tuple means none. The syntax tree has the same
+classes: there axes are references as they were written (`AxisRef`), and names of sizes are not yet looked up.
 """
 
 from __future__ import annotations
@@ -16,6 +17,14 @@ Axes = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
+class AxisRef:
+    """An axis, or a product of axes, as it was written: `dp`, `edp * ep`. First factor slowest."""
+
+    names: tuple[str, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class Origin:
     """Where a thing comes from. `stated`: a person wrote it; else it was derived.
 
@@ -27,11 +36,22 @@ class Origin:
     library: Span | None = None
 
 
+class Placed:
+    """What was written, or derived, somewhere."""
+
+    __slots__ = ()
+    origin: Origin
+
+    @property
+    def span(self) -> Span:
+        return self.origin.span
+
+
 Subset = Literal["each", "but_last", "but_first", "first", "last", "index"]
 
 
 @dataclass(frozen=True, slots=True)
-class Loop:
+class Loop(Placed):
     """Runs `body` once per micro-batch of the subset, in order. `index` counts from 1 and the
     subset is empty when it exceeds M. Each turn computes a fresh gradient."""
 
@@ -42,7 +62,7 @@ class Loop:
 
 
 @dataclass(frozen=True, slots=True)
-class Accumulate:
+class Accumulate(Placed):
     """Add the fresh gradient to the buffer (`replace`: overwrite it). Buffer None is the
     unnamed one; every buffer starts at zero. Ops before it act on the fresh gradient."""
 
@@ -52,7 +72,7 @@ class Accumulate:
 
 
 @dataclass(frozen=True, slots=True)
-class Reduce:
+class Reduce(Placed):
     """Sum or average over every atom of `axes`; into a state cut there it is a reduce-scatter.
     `scattered`: leaves only the own shard valid, in a buffer that has room for all."""
 
@@ -64,20 +84,20 @@ class Reduce:
 
 
 @dataclass(frozen=True, slots=True)
-class GatherGradients:
+class GatherGradients(Placed):
     axes: Axes
     origin: Origin
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class Scale(Placed):
     buffer: str | None
     factor: Expr
     origin: Origin
 
 
 @dataclass(frozen=True, slots=True)
-class ScaleLoss:
+class ScaleLoss(Placed):
     """Scale the part of the fresh gradient that comes from one loss term."""
 
     term: str | None
@@ -86,12 +106,12 @@ class ScaleLoss:
 
 
 @dataclass(frozen=True, slots=True)
-class Clip:
+class Clip(Placed):
     origin: Origin
 
 
 @dataclass(frozen=True, slots=True)
-class Skip:
+class Skip(Placed):
     """Skip the update when any gradient overflowed, as seen over `axes` (none: by each device)."""
 
     axes: Axes
@@ -99,13 +119,13 @@ class Skip:
 
 
 @dataclass(frozen=True, slots=True)
-class Update:
+class Update(Placed):
     buffer: str | None
     origin: Origin
 
 
 @dataclass(frozen=True, slots=True)
-class GatherParams:
+class GatherParams(Placed):
     """Every device takes each element of the compute copy from its owner along `axes`."""
 
     axes: Axes
@@ -113,26 +133,26 @@ class GatherParams:
 
 
 @dataclass(frozen=True, slots=True)
-class BroadcastParams:
+class BroadcastParams(Placed):
     axes: Axes
     root: int
     origin: Origin
 
 
 @dataclass(frozen=True, slots=True)
-class Refresh:
+class Refresh(Placed):
     """Compute copy <- master copy, where the master lies."""
 
     origin: Origin
 
 
 @dataclass(frozen=True, slots=True)
-class OffloadGradients:
+class OffloadGradients(Placed):
     origin: Origin
 
 
 @dataclass(frozen=True, slots=True)
-class FetchParams:
+class FetchParams(Placed):
     origin: Origin
 
 

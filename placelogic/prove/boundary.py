@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from placelogic.layers.operations import inputs
 from placelogic.program.block import Collective
 from placelogic.program.facts import Crossing, Need
+from placelogic.program.operations import inputs
 from placelogic.program.program import Program
 from placelogic.prove.factor import named_factor
 from placelogic.prove.layers import term_of

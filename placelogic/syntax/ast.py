@@ -1,7 +1,8 @@
 """The syntax tree of a `.place` file: one frozen class per statement, each with its place.
 
-The tree keeps what was written (aliases resolved, order kept) and means nothing yet:
-`elaborate/` turns it into a step program.
+The tree keeps what was written (aliases resolved, order kept) and means nothing yet: `elaborate/` turns it into a
+step program. Operations of steps and of layers have the classes of the step program; in the tree their axes are
+`AxisRef`s, and their sizes have the names that were written.
 """
 
 from __future__ import annotations
@@ -9,18 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from placelogic.program.block import Operation
 from placelogic.program.expr import Compare, Expr
+from placelogic.program.ops import AxisRef, Op
 from placelogic.source import Span
 
 # --- pieces ---------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class AxisRef:
-    """An axis, or a product of axes: `dp`, `edp * ep`. First factor slowest."""
-
-    names: tuple[str, ...]
-    span: Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,126 +188,9 @@ class ScaleStmt:
 
 
 @dataclass(frozen=True, slots=True)
-class LoopOp:
-    """`subset`: each, but_last, but_first, first, last, or index (then `index` counts from 1)."""
-
-    subset: Literal["each", "but_last", "but_first", "first", "last", "index"]
-    index: int | None
-    body: tuple[StepOp, ...]
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class AccumulateOp:
-    """`replace` when `fresh` is to overwrite the buffer. `buffer` None is the unnamed one."""
-
-    replace: bool
-    buffer: str | None
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class ReduceOp:
-    buffer: str | None
-    scattered: bool
-    axes: tuple[AxisRef, ...]
-    op: Literal["sum", "mean"]
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class GatherGradientsOp:
-    axes: tuple[AxisRef, ...]
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class ScaleOp:
-    buffer: str | None
-    factor: Expr
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class ScaleLossOp:
-    """`scale loss aux by 1/dp`: the fresh gradient of one loss term (None: the unnamed term)."""
-
-    term: str | None
-    factor: Expr
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class ClipOp:
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class SkipOp:
-    """`skip on overflow over dp`; `over none` has no axes."""
-
-    axes: tuple[AxisRef, ...]
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class UpdateOp:
-    buffer: str | None
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class GatherParamsOp:
-    axes: tuple[AxisRef, ...]
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class BroadcastParamsOp:
-    axis: AxisRef
-    root: int
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class RefreshOp:
-    """`refresh params from master`."""
-
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class OffloadGradientsOp:
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class FetchParamsOp:
-    span: Span
-
-
-StepOp = (
-    LoopOp
-    | AccumulateOp
-    | ReduceOp
-    | GatherGradientsOp
-    | ScaleOp
-    | ScaleLossOp
-    | ClipOp
-    | SkipOp
-    | UpdateOp
-    | GatherParamsOp
-    | BroadcastParamsOp
-    | RefreshOp
-    | OffloadGradientsOp
-    | FetchParamsOp
-)
-
-
-@dataclass(frozen=True, slots=True)
 class StepStmt:
     target: Target
-    body: tuple[StepOp, ...]
+    body: tuple[Op, ...]
     span: Span
 
 
@@ -541,147 +419,6 @@ class DimsStmt:
 
 
 @dataclass(frozen=True, slots=True)
-class LinearOp:
-    """`grouped`: one matrix per expert."""
-
-    grouped: bool
-    input: str
-    weights: str
-    contracted: tuple[str, ...]
-    produced: tuple[str, ...]
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class BiasOp:
-    """`scaled by 1/tp`: what each device multiplies its vector by, where an implementation does so."""
-
-    input: str
-    weights: str
-    over: tuple[str, ...]
-    scale: Expr | None
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class EmbeddingOp:
-    input: str
-    weights: str
-    vocabulary: str
-    produced: tuple[str, ...]
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class NormOp:
-    input: str
-    weights: str | None
-    over: tuple[str, ...]
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class FunctionOp:
-    """`gelu x`, `dropout x`, `scale x by 2` (which alone has a factor): one value in, one out."""
-
-    function: str
-    input: str
-    factor: Expr | None
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class AddTensorsOp:
-    inputs: tuple[str, ...]
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class MultiplyOp:
-    inputs: tuple[str, str]
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class ConcatOp:
-    """`concat a, b to head`: the last dimensions one after the other, in a dimension `into`."""
-
-    inputs: tuple[str, ...]
-    into: str
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class AttentionOp:
-    """`words`: causal, fused, dropout, positions, those that were written, in that order."""
-
-    query: str
-    key: str
-    value: str
-    words: tuple[str, ...]
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class RouterOp:
-    input: str
-    weights: str
-    contracted: tuple[str, ...]
-    experts: str
-    top: Expr
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class DispatchOp:
-    """`combine` when the tokens come back from their experts."""
-
-    combine: bool
-    input: str
-    router: str
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class CrossEntropyOp:
-    input: str
-    vocabulary: str
-    parallel: bool
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class CollectiveOp:
-    """`kind`: reduce (with `op`), gather, slice, reduce_scatter (on `dim`), all_to_all (which gathers
-    `dim` and cuts `into`) or broadcast. No axes: nothing happens."""
-
-    kind: Literal["reduce", "gather", "slice", "reduce_scatter", "all_to_all", "broadcast"]
-    input: str
-    axes: tuple[AxisRef, ...]
-    op: Literal["sum", "mean"] | None
-    dim: str | None
-    into: str | None
-    span: Span
-
-
-Operator = (
-    LinearOp
-    | BiasOp
-    | EmbeddingOp
-    | NormOp
-    | FunctionOp
-    | AddTensorsOp
-    | MultiplyOp
-    | ConcatOp
-    | AttentionOp
-    | RouterOp
-    | DispatchOp
-    | CrossEntropyOp
-    | CollectiveOp
-)
-
-
-@dataclass(frozen=True, slots=True)
 class InputLine:
     """`input x(batch, sequence, hidden)`: how the block calls what arrives."""
 
@@ -694,9 +431,12 @@ class InputLine:
 class OperationLine:
     """`y = add x, d`."""
 
-    output: str
-    operator: Operator
+    operator: Operation
     span: Span
+
+    @property
+    def output(self) -> str:
+        return self.operator.output
 
 
 @dataclass(frozen=True, slots=True)

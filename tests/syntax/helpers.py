@@ -10,7 +10,7 @@ def meaning(node):
     if isinstance(node, tuple):
         return tuple(meaning(item) for item in node)
     if is_dataclass(node):
-        values = (meaning(getattr(node, field.name)) for field in fields(node) if field.name != "span")
+        values = (meaning(getattr(node, field.name)) for field in fields(node) if field.name not in ("span", "origin"))
         return (type(node).__name__, *values)
     return node
 
@@ -22,7 +22,7 @@ def spans(node):
             yield from spans(item)
     elif is_dataclass(node):
         for field in fields(node):
-            if field.name == "span":
+            if field.name in ("span", "origin"):
                 yield node, node.span
             else:
                 yield from spans(getattr(node, field.name))
