@@ -149,11 +149,12 @@ class Mutator:
 
 def run(data: bytes, path: str = "fuzz.place") -> str:
     """The whole pipeline on one input: the verdicts, or the stage that refused it. Raises what is no SpecError."""
-    from placelogic.checking import complete, is_library
     from placelogic.elaborate import elaborate_file
+    from placelogic.elaborate.complete import complete
     from placelogic.elaborate.show import show
     from placelogic.problem import SpecError
     from placelogic.prove import Options, prove
+    from placelogic.session.check import is_library
     from placelogic.syntax.format import format_text
     from placelogic.syntax.parse import normalised, parse
     from placelogic.syntax.read import decode

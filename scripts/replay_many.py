@@ -25,7 +25,7 @@ from placelogic.replay.cases import Case
 from placelogic.replay.judge import Choice, Outcome, replay
 from placelogic.replay.native.recognise import NoComponent, recognise
 from placelogic.replay.native.replay import replayed
-from placelogic.replaying import told
+from placelogic.replay.specs import told
 from placelogic.report.replayed import Replayed
 from tests.layers.draw import draw
 from tests.property.generate import generate

@@ -6,13 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
-from placelogic.checking import Settings, check_text, complete
 from placelogic.combine.compose import PATH, Composition, compose
 from placelogic.combine.conditions import Condition, conditions
 from placelogic.compat import assert_never
+from placelogic.elaborate.complete import complete
 from placelogic.problem import SpecError
 from placelogic.program.program import Program
 from placelogic.report.diagnostic import FileReport, Finding, SpecReport
+from placelogic.session.check import check_text
+from placelogic.session.settings import Settings
 
 if TYPE_CHECKING:
     from placelogic.cost.repeated import Repeated

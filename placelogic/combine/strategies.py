@@ -35,6 +35,9 @@ def scope_of(imports: tuple[str, ...]) -> Scope:
     """What names mean after these files are imported. Raises SpecError when one cannot be read."""
     log, scope = Log(), Scope()
     here = Span("", 1, 1, 1, 1)
+    for path in imports:
+        if '"' in path or "\n" in path:  # there is no way to write it in a spec
+            raise SpecError(Problem("PL020", f"`{path}` cannot be imported: its name has quotes or line ends", here))
     reader = Reader.of("", log)
     reader.statements(tuple(ast.ImportStmt(path, here) for path in imports), reader.root, scope, set())
     if log.problems:

@@ -19,8 +19,9 @@ def doctor(form: str) -> int:
 
     Exit codes: 0 placelogic works, 2 something it needs is missing or broken.
     """
-    from placelogic.diagnosing import signs
-    from placelogic.report.layout import Line, Style, visible
+    from placelogic.commands.diagnosis import signs
+    from placelogic.io.quoting import visible
+    from placelogic.report.layout import Line, Style
     from placelogic.report.terminal import Printer
 
     styles: dict[str, Style] = {"ok": "good", "missing": "doubt", "bad": "bad", "info": ""}

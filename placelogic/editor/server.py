@@ -144,10 +144,11 @@ def path_of(uri: str) -> str:
 
 
 def _checked(now: Open) -> FileReport:
-    from placelogic.checking import Settings, check_text
     from placelogic.gate.policy import Policy
+    from placelogic.session.check import check_text
+    from placelogic.session.settings import Settings
 
-    settings = Settings(fixes=None, evidence=now.memory)  # type: ignore[arg-type]  # it proves, and gathers nothing
+    settings = Settings(fixes=None, prover=now.memory.prove)
     report = check_text(now.text.text, now.text.path, settings, library=True)
     return Policy(complete=False).apply([report])[0]  # comments that let a finding pass
 

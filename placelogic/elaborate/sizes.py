@@ -98,7 +98,7 @@ class Sizes:
         known = [*self.atoms, *self.views, *self.lets]
         for name in ex.names(expr):
             place = name.span if name.span != NOWHERE and item.use is None else span
-            if name.name == ex.TOKENS:
+            if name.name.split()[0] == ex.TOKENS:
                 if not tokens:
                     self.log.at(item, "PL325", "`tokens`, the number of loss tokens of the step, can only scale "
                                 "a gradient or a loss", place, "use it in `scale ... by`")  # fmt: skip

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar
 from placelogic.elaborate.tree_layers import UNWRITTEN, layer_statements, refs, written
 from placelogic.program import program as pg
 from placelogic.program.catalog import STATES
-from placelogic.program.expr import Name, number
+from placelogic.program.expr import TOKENS, Name, number, substitute, tokens_of
 from placelogic.program.program import Axes, Layout, Op, Program, Weights
 from placelogic.source import NOWHERE
 from placelogic.syntax import ast
@@ -264,4 +264,6 @@ def _op(op: Op) -> Op:
         return dataclasses.replace(op, body=tuple(map(_op, op.body)), origin=UNWRITTEN)
     if isinstance(op, pg.BroadcastParams):
         return dataclasses.replace(op, axes=(_ref(op.axes),), origin=UNWRITTEN)
+    if isinstance(op, pg.ScaleLoss) and op.term is not None:
+        op = dataclasses.replace(op, factor=substitute(op.factor, {TOKENS: Name(tokens_of(op.term))}))
     return written(op)

@@ -9,6 +9,7 @@ from typing import Any
 
 from placelogic.files import whole
 from placelogic.frontends.values import Value, told
+from placelogic.io.quoting import shell
 from placelogic.problem import Problem, SpecError, closest
 from placelogic.source import Span
 
@@ -151,7 +152,7 @@ class Config:
 def _two_values(name: str, value: Value) -> Problem:
     first = f"{told(value.over)} in line {value.over.span.line}" if value.over else "another"
     message = f"`{name}` has two values in this script, which is not run: {first}, and {told(value)}"
-    return Problem("PL506", message, value.span, f"say which with `--set {name}={told(value)}`")
+    return Problem("PL506", message, value.span, f"say which with `--set {name}={shell(told(value))}`")
 
 
 def _hint(name: str, value: Value) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from placelogic.frontends.config import Setting
+from placelogic.io.quoting import visible
 from placelogic.report.diagnostic import Finding
 
 SECTIONS = ("mesh", "sizes", "assume", "work", "weights", "use", "state", "step", "optimizer")
@@ -43,7 +44,7 @@ class Draft:
         """The spec, in canonical form."""
         from placelogic.syntax.format import format_text
 
-        parts = ["\n".join(f"# {line}".rstrip() for line in self.head)]
+        parts = ["\n".join(f"# {visible(line)}".rstrip() for line in self.head)]
         for section in SECTIONS:
             if self.lines[section]:
                 parts.append("\n".join(_line(*line) for line in self.lines[section]))
@@ -51,5 +52,5 @@ class Draft:
 
 
 def _line(line: str, origin: str) -> str:
-    comment = " ".join(origin.split())
+    comment = visible(" ".join(origin.split()))
     return f"{line}  # {comment}" if comment else line

@@ -86,7 +86,7 @@ def _read(directive: re.Match[str], line: int, span: Span) -> Allowed | Finding:
 @cache
 def known_codes() -> frozenset[str]:
     """Codes of findings that have a page of their own."""
-    from placelogic.explaining import codes
+    from placelogic.explain.entries import codes
 
     return frozenset(codes())
 

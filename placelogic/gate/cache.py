@@ -20,12 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from placelogic import __version__
-from placelogic.failing import sources_of
-from placelogic.files import Found
-from placelogic.private import cache_home, private
+from placelogic.files import Found, cache_home, private
 from placelogic.report.diagnostic import FileReport, Report
 from placelogic.report.json import as_dict
 from placelogic.report.load import file_report
+from placelogic.session.errors import sources_of
 from placelogic.syntax.imports import content_of, folder_of, imported
 from placelogic.syntax.read import decode, normalised
 

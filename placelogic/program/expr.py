@@ -67,6 +67,11 @@ TOKENS = "tokens"
 """The reserved name for all loss tokens of the step (T in the semantics)."""
 
 
+def tokens_of(loss: str) -> str:
+    """The name for those of one loss, where there are several."""
+    return f"{TOKENS} of {loss}"
+
+
 def number(value: int | Fraction) -> Num:
     return Num(Fraction(value))
 

@@ -9,6 +9,7 @@ from time import monotonic
 from typing import Literal
 
 from placelogic.interruption import checkpoint
+from placelogic.io.quoting import visible
 from placelogic.prove.formula import FALSE, TRUE, Formula, smt, symbol, unquoted, variables
 
 RLIMIT = 20_000_000
@@ -66,7 +67,7 @@ def script(named: Iterable[Named], goal: Formula, *, heading: Iterable[str] = ()
 
 
 def _comment(text: str) -> str:
-    return f"; {' '.join(text.split())}"
+    return f"; {visible(' '.join(text.split()))}"
 
 
 def version() -> str:

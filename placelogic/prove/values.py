@@ -64,13 +64,11 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Publish:
-    """An operation on parameter copies, host copies included, and when it runs. `used`: the sizes
-    at which a forward pass of the same step still computes with what it leaves."""
+    """An operation on parameter copies, host copies included, and when it runs."""
 
     op: GatherParams | BroadcastParams | Refresh | FetchParams | OffloadGradients
     when: Formula
     order: int
-    used: Formula
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from math import isnan, prod
 import torch
 
 from placelogic.program.program import Program
-from placelogic.simulate.mesh import Grid
-from placelogic.simulate.work import Counts, Work
+from placelogic.run.grid import Grid
+from placelogic.run.work import Counts, Work
 
 WIDTH = 8
 """Of the model; the columns that heads, hidden and vocabulary are cut in."""
@@ -72,7 +72,6 @@ class Data:
         self.seed = setup.seed
         self.terms = self.work.terms
         self.microbatches = self.work.microbatches
-        self._mean = program.work.objective == "mean"
 
     def device(self, x: int, turn: int) -> Who:
         return self.work.share[x], turn, self.work.foreign[x]
@@ -102,13 +101,8 @@ class Data:
 
     def divisor(self, x: int, term: int, turn: int) -> Fraction:
         """What device x divides the summed loss of its item by: the tokens that it counts."""
-        loss, grid = self.terms[term], self.grid
-        if not loss.mean:
-            return Fraction(1)
-        turns = range(1, self.microbatches + 1) if loss.microbatches else (turn,)
-        group = next(members for members in grid.groups(loss.over) if x in members)
-        return Fraction(sum(self.work.tokens(loss, self.work.share[y], t) for y in group for t in turns))
+        return Fraction(self.work.counted(term, turn)[x])
 
     def single_divisor(self, term: int) -> Fraction:
         """What single-device training divides by."""
-        return Fraction(self.work.total[term]) if self._mean else Fraction(1)
+        return Fraction(self.work.single_counted(term))

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from placelogic.io.quoting import visible
 from placelogic.report.diagnostic import Counterexample
-from placelogic.report.layout import Line, Style, table, visible, wrap
+from placelogic.report.layout import Line, Style, table, wrap
 
 EXCERPT_WIDTH = 120
 """How much of a long source line is shown where there is no terminal to measure."""

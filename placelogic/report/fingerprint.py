@@ -25,7 +25,7 @@ def fingerprints(file: FileReport) -> Iterator[tuple[SpecReport | None, Finding,
                 ",".join(finding.axes),
                 _line(file, finding),
             )
-            digest = hashlib.sha256("\0".join(known).encode()).hexdigest()[:16]
+            digest = hashlib.sha256("\0".join(known).encode("utf-8", "surrogatepass")).hexdigest()[:16]
             seen[digest] += 1
             yield spec, finding, f"{digest}:{seen[digest]}"
 

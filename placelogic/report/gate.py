@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from io import StringIO
 
+from placelogic.io.quoting import visible
 from placelogic.report.blocks import Look, wrapped
 from placelogic.report.diagnostic import FileReport, Finding, Report
-from placelogic.report.layout import Line, Style, visible
+from placelogic.report.layout import Line, Style
 from placelogic.report.telling import accepted_by, as_expected
 from placelogic.report.terminal import Printer
 from placelogic.report.text import closing_lines, finding_lines

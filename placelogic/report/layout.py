@@ -6,29 +6,15 @@ import unicodedata
 from collections.abc import Iterable
 from typing import Literal
 
+from placelogic.io.quoting import visible
+
 Style = Literal["", "error", "warning", "note", "good", "bad", "doubt", "strong", "gutter", "mark"]
 Line = tuple[tuple[str, Style], ...]
-
-TAB = "    "
-_TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-_BREAKS = frozenset("\u2028\u2029")
 
 
 def plain(line: Line) -> str:
     """The line without its styles and without trailing blanks."""
     return "".join(text for text, _ in line).rstrip()
-
-
-def visible(text: str) -> str:
-    """Text safe to print on one line: tabs as blanks; characters that move the cursor or turn
-    the direction of writing as a replacement mark."""
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(TAB if c == "\t" else "\ufffd" if _moves(c) else c for c in text)
-
-
-def _moves(character: str) -> bool:
-    return character in _TURNING or character in _BREAKS or unicodedata.category(character) == "Cc"
 
 
 def cells(text: str) -> int:

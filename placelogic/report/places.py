@@ -41,4 +41,4 @@ class Root:
         name = self.name(path)
         if os.path.isabs(name):
             return Path(name).as_uri()
-        return quote(name, safe="/")
+        return quote(os.fsencode(name), safe="/")

@@ -8,7 +8,8 @@ from dataclasses import asdict
 from typing import Any
 
 from placelogic import __version__
-from placelogic.report.layout import Line, Style, visible
+from placelogic.io.quoting import visible
+from placelogic.report.layout import Line, Style
 from placelogic.report.replayed import UNDECIDING, Bytes, NotReplayed, Replayed, ReplayReport
 
 SCHEMA = "placelogic/replay/1"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from placelogic.report.layout import Line, Style, cells, visible, window, wrap
+from placelogic.io.quoting import visible
+from placelogic.report.layout import Line, Style, cells, window, wrap
 from placelogic.source import Span
 
 _LINES_SHOWN = 6

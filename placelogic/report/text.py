@@ -9,6 +9,7 @@ from collections import Counter
 from io import StringIO
 
 from placelogic.compat import assert_never
+from placelogic.io.quoting import visible
 from placelogic.report.blocks import Look, count, counterexample_lines, note_lines, wrapped
 from placelogic.report.diagnostic import (
     OUTSIDE_THE_CLAIM,
@@ -21,7 +22,7 @@ from placelogic.report.diagnostic import (
     Verdict,
     exit_code,
 )
-from placelogic.report.layout import Line, Style, visible, wrap
+from placelogic.report.layout import Line, Style, wrap
 from placelogic.report.snippet import snippet
 from placelogic.report.telling import as_expected
 from placelogic.report.terminal import Printer

@@ -5,14 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
-class SimulationTooLarge(Exception):
-    """This mesh is too big to be simulated device by device."""
-
-
-class GroupStop(Exception):
-    """One weight group cannot go on: data, a tensor or an owner is missing, or shapes clash."""
-
-
 @dataclass(frozen=True, slots=True)
 class Difference:
     """A value that is not the single-device value. `what`: params, gradient, clip, master, random or skip.

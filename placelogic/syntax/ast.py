@@ -7,13 +7,32 @@ step program. Operations of steps and of layers have the classes of the step pro
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
 
 from placelogic.program.block import Operation
 from placelogic.program.expr import Compare, Expr
 from placelogic.program.ops import AxisRef, Op
 from placelogic.source import Span
+
+# --- names -----------------------------------------------------------------------------------
+
+Role = Literal[
+    "size", "weights", "target", "definition", "parameter", "spec", "buffer", "loss", "dimension", "value", "crossing"
+]
+"""What a name is the name of. Axes are sizes. `parameter`: given by name to a strategy or a model; `value`: a word,
+or a parameter that stands for one; `crossing`: a tensor of a block, or weights where there are no blocks."""
+
+
+class Identifier(NamedTuple):
+    """A name that a person chose, and where it stands (from 1). `declares`: here it gets its meaning."""
+
+    text: str
+    role: Role
+    declares: bool
+    line: int
+    column: int
+
 
 # --- pieces ---------------------------------------------------------------------------------
 
@@ -594,6 +613,9 @@ Statement = (
 
 @dataclass(frozen=True, slots=True)
 class File:
+    """`identifiers`: every name in it, in the order of the text."""
+
     path: str
     statements: tuple[Statement, ...]
     span: Span
+    identifiers: tuple[Identifier, ...] = field(default=(), compare=False, repr=False)

@@ -38,6 +38,7 @@ class Builder(BlockBuilder):
             message = "this does not say which axis is bounded, and how"
             self._wrong("PL115", message, span, "write `tp`, `tp = 8`, `tp <= 8` or `2 <= tp <= 8`")
             return ast.AxisDecl("", None, (), span)
+        self._declares(axis)
         return ast.AxisDecl(self._declared(axis.name, axis.span), None, tuple(bounds), span)
 
     def build_assume(self, span: Span, *chains) -> ast.AssumeStmt:
@@ -50,7 +51,8 @@ class Builder(BlockBuilder):
 
     def build_file(self, span: Span, *statements) -> ast.File:
         whole = statements[0].span.to(statements[-1].span) if statements else span
-        return ast.File(self._path, statements, whole)
+        found = sorted(self._identifiers, key=lambda one: (one.line, one.column))
+        return ast.File(self._path, statements, whole, tuple(found))
 
     # --- work, and how the code divides and combines ---
 
@@ -60,6 +62,8 @@ class Builder(BlockBuilder):
     def build_microbatches(self, span: Span, count: Expr) -> ast.MicrobatchesStmt:
         if isinstance(count, Name) and count.name in RESERVED:
             self._wrong("PL113", f"`{count.name}` is no number of micro-batches", count.span, "write `microbatches M`")
+        if isinstance(count, Name):
+            self._declares(count)
         return ast.MicrobatchesStmt(count, span)
 
     def build_loss(self, span: Span, name: Token | None, scope: tuple) -> ast.LossStmt:

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from dataclasses import replace
 from fractions import Fraction
+from itertools import takewhile
 
 from lark import Token, Transformer
 from lark.tree import Meta
 
 from placelogic.problem import Problem
 from placelogic.program.catalog import SCHEDULES
-from placelogic.program.expr import TOKENS, Binary, Call, Compare, Expr, Name, Neg, Num
+from placelogic.program.expr import TOKENS, Binary, Call, Compare, Expr, Name, Neg, Num, tokens_of
 from placelogic.source import Span
 from placelogic.syntax import ast
 from placelogic.syntax.forms import node_of, words_of
+from placelogic.syntax.identifiers import identifiers
 
 RESERVED = ("none", "microbatches", TOKENS)
 """Words with a meaning of their own wherever an axis or a size is expected."""
@@ -52,6 +54,7 @@ class BuilderBase(Transformer):
         self._path = path
         self._measures: list[Call] = []
         self._problems: list[Problem] = []
+        self._identifiers: list[ast.Identifier] = []
 
     def problems(self) -> list[Problem]:
         """What is wrong, in the order of the text. Call it when the whole tree has been transformed."""
@@ -63,6 +66,7 @@ class BuilderBase(Transformer):
     def __default__(self, rule: str, items: list, meta: Meta):
         if rule in _WORDS:
             return str(items[0])
+        self._identifiers += identifiers(rule, items)
         span = self._span(meta)
         if (build := getattr(self, f"build_{rule}", None)) is not None:
             return build(span, *items)
@@ -94,6 +98,13 @@ class BuilderBase(Transformer):
             self._wrong("PL113", message, span, "choose another name")
         return str(name)
 
+    def _declares(self, name: Name) -> None:
+        """This name in an expression, which was read just now, is declared there."""
+        start, found = (name.span.line, name.span.column), self._identifiers
+        since = takewhile(lambda i: (found[i].line, found[i].column) >= start, reversed(range(len(found))))
+        *_, first = (i for i in since if found[i].text == name.name)
+        found[first] = found[first]._replace(declares=True)
+
     def _once(self, found: Iterable[tuple[Hashable, str, Span]], where: str) -> None:
         seen = set()
         for key, text, span in found:
@@ -118,6 +129,11 @@ class BuilderBase(Transformer):
             hint = "a name begins with a letter; write all digits of a number, and products with `*`"
             self._wrong("PL109", f"`{text}` is neither a number nor a name", span, hint)
         return Name(str(text), span)
+
+    def build_tokens_of(self, span: Span, what: Token, loss: Token) -> Expr:
+        if what != TOKENS:
+            self._wrong("PL109", f"`{what} of {loss}` is no size", span, f"`tokens of {loss}` counts the tokens of a loss")
+        return Name(tokens_of(str(loss)), span)
 
     def build_measure(self, span: Span, function: Token, argument: Token) -> Expr:
         self._measures.append(Call(str(function), str(argument), span))

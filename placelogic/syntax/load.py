@@ -14,7 +14,7 @@ import lark
 from lark import Lark
 from lark.lexer import PatternStr
 
-from placelogic.private import cache_home, private
+from placelogic.files import cache_home, private
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 

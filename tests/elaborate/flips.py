@@ -143,7 +143,7 @@ STEPS = [
            base=SPLIT + "place w { optimizer offloaded }\n", frame="step w {\neach microbatch { accumulate }\n@\n}"),
     Flip(step("each microbatch { accumulate }\noffload gradients\nupdate"), step("each microbatch { accumulate }\nupdate"),
          SPLIT + "place w { optimizer offloaded }\n", "PL338"),
-    *chain("scale loss aux by 2", "scale loss by 2", "scale loss aux by 3",
+    *chain("scale loss aux by 2", "scale loss by 2", "scale loss aux by 3", "scale loss aux by 1/tokens of aux",
            base=SPLIT + "loss mean local\nloss aux sum\n",
            frame=step(LOOP)),
     *chain("broadcast params over dp from 0", "broadcast params over dp from 1", "broadcast params over tp from 1",

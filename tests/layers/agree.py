@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from itertools import product
 from random import Random
 
-from placelogic.checking import complete
 from placelogic.elaborate import elaborate_file
+from placelogic.elaborate.complete import complete
 from placelogic.problem import SpecError
 from placelogic.program.program import Program
 from placelogic.prove import prove

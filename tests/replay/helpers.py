@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from placelogic.checking import complete
 from placelogic.elaborate import elaborate_file
+from placelogic.elaborate.complete import complete
 from placelogic.problem import SpecError
 from placelogic.prove import prove
 from placelogic.replay.cases import Case, cases

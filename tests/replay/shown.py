@@ -16,7 +16,7 @@ from placelogic.replay.cases import Case
 from placelogic.replay.script import MOST_DEVICES, NotShown, has_blocks, inside_layers, script
 from placelogic.replay.script.build import Build
 from placelogic.replay.script.layers import Layered
-from placelogic.replaying import judged
+from placelogic.replay.specs import judged
 from placelogic.report.diagnostic import Finding
 from tests.replay.helpers import cases_of
 

@@ -8,8 +8,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from placelogic.checking import complete
 from placelogic.elaborate import elaborate_file
+from placelogic.elaborate.complete import complete
 from placelogic.program import block as bl
 from placelogic.program.ops import Origin
 from placelogic.replay.blocks.functions import Here, function
@@ -20,10 +20,10 @@ from placelogic.replay.blocks.matrices import Matrices
 from placelogic.replay.cases import Case
 from placelogic.replay.group import Group
 from placelogic.replay.judge import Choice, replay
+from placelogic.run.grid import Grid
+from placelogic.run.stop import GroupStop
+from placelogic.run.work import Work
 from placelogic.simulate.layers.setting import Setting
-from placelogic.simulate.mesh import Grid
-from placelogic.simulate.outcome import GroupStop
-from placelogic.simulate.work import Work
 from placelogic.source import Span
 from placelogic.syntax.parse import parse
 from tests.layers.draw import draw

@@ -10,7 +10,8 @@ def meaning(node):
     if isinstance(node, tuple):
         return tuple(meaning(item) for item in node)
     if is_dataclass(node):
-        values = (meaning(getattr(node, field.name)) for field in fields(node) if field.name not in ("span", "origin"))
+        kept = (field.name for field in fields(node) if field.compare and field.name not in ("span", "origin"))
+        values = (meaning(getattr(node, name)) for name in kept)
         return (type(node).__name__, *values)
     return node
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
 
-from placelogic.checking import complete
+from placelogic.elaborate.complete import complete
 from placelogic.frontends.live.problems import refuse
 from placelogic.problem import closest
 from placelogic.program.expr import TOKENS, Expr, evaluate, names

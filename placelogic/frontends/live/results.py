@@ -32,7 +32,7 @@ class LiveSpec:
 
     def check(self, **options: Any) -> Report:
         """As `placelogic.check`."""
-        from placelogic.checking import check
+        from placelogic.session.files import check
 
         return check(self.text, **options)
 

@@ -21,11 +21,11 @@ from placelogic.replay.blocks.matrices import Matrices
 from placelogic.replay.blocks.uses import start
 from placelogic.replay.comms import Comms
 from placelogic.replay.data import normal
+from placelogic.run.grid import Grid
+from placelogic.run.stop import GroupStop
 from placelogic.simulate.layers.chain import Chain, Layer
 from placelogic.simulate.layers.habits import Habits
 from placelogic.simulate.layers.one import inputs, weights_dims
-from placelogic.simulate.mesh import Grid
-from placelogic.simulate.outcome import GroupStop
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from placelogic.program.plan import Move
 from placelogic.replay.blocks.lay import Lay, has_all, joined, piece, same_shapes
-from placelogic.simulate.outcome import GroupStop
+from placelogic.run.stop import GroupStop
 
 SUMS = ("sum", "mean", "scatter", "scatter_mean")
 MEANS = ("mean", "scatter_mean")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from placelogic.run.stop import GroupStop
 from placelogic.simulate.layers.arrays import Labels
-from placelogic.simulate.outcome import GroupStop
 
 
 @dataclass(frozen=True, slots=True)

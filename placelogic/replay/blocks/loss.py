@@ -10,7 +10,7 @@ from placelogic.replay.blocks.held import at_places
 from placelogic.replay.blocks.lay import Lay
 from placelogic.replay.comms import Comm
 from placelogic.replay.data import generator
-from placelogic.simulate.outcome import GroupStop
+from placelogic.run.stop import GroupStop
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from placelogic.program import block as bl
 from placelogic.program.block import Block
 from placelogic.replay.blocks.lay import Lay
+from placelogic.run.stop import GroupStop
 from placelogic.simulate.layers.arrays import Labels
-from placelogic.simulate.outcome import GroupStop
 
 
 def made(

@@ -16,10 +16,10 @@ from placelogic.replay.blocks.matrices import Matrices
 from placelogic.replay.comms import Comms
 from placelogic.replay.data import Data, apart, normal
 from placelogic.replay.group import Group
+from placelogic.run.grid import Grid
 from placelogic.simulate.layers.arrays import Labels
 from placelogic.simulate.layers.habits import Habits
 from placelogic.simulate.layers.setting import Setting, Share
-from placelogic.simulate.mesh import Grid
 
 Foreign = tuple[tuple[str, int], ...]
 

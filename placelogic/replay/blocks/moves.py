@@ -11,8 +11,8 @@ from placelogic.replay.blocks.crossing import MEANS, SUMS, after, check_back
 from placelogic.replay.blocks.held import Held, arranged, cut
 from placelogic.replay.blocks.lay import Lay, joined, piece
 from placelogic.replay.comms import Comm, Comms
+from placelogic.run.grid import Grid
 from placelogic.simulate.layers.ragged import Ragged
-from placelogic.simulate.mesh import Grid
 
 
 def forward(held: Held, move: Move, axis: str, grid: Grid, comms: Comms, factor: float, ragged: Ragged) -> Held:

@@ -24,8 +24,8 @@ from placelogic.program.program import (
     Weights,
     flat,
 )
-from placelogic.simulate.mesh import Grid
-from placelogic.simulate.work import Work
+from placelogic.run.grid import Grid
+from placelogic.run.work import Work
 
 Role = Literal["replicate", "zero1", "shard", "tensor", "stages", "context", "experts", "idle"]
 

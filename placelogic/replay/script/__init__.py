@@ -17,8 +17,8 @@ from placelogic.replay.script.build import Build
 from placelogic.replay.script.layers import layered
 from placelogic.replay.script.lines import NotShown
 from placelogic.report.diagnostic import Finding
+from placelogic.run.work import Counts
 from placelogic.simulate import simulate
-from placelogic.simulate.work import Counts
 
 MOST_DEVICES = 8
 MOST_LINES = 92

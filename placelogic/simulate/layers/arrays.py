@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from math import prod
 
+from placelogic.run.stop import GroupStop
 from placelogic.simulate.arithmetic import PRIME
-from placelogic.simulate.outcome import GroupStop
 
 Labels = tuple[int, ...]
 

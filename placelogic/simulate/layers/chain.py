@@ -13,10 +13,10 @@ from typing import Generic, TypeVar
 from placelogic.program import block as bl
 from placelogic.program.block import Block
 from placelogic.program.plan import Move, Plan, Work
+from placelogic.run.grid import Grid
 from placelogic.simulate.layers.arrays import Labels
 from placelogic.simulate.layers.one import inputs
 from placelogic.simulate.layers.ragged import Ragged
-from placelogic.simulate.mesh import Grid
 
 Value = TypeVar("Value")
 

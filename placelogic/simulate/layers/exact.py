@@ -8,6 +8,8 @@ from placelogic.program import block as bl
 from placelogic.program.block import Block
 from placelogic.program.expr import Expr
 from placelogic.program.plan import Move, Plan
+from placelogic.run.grid import Grid
+from placelogic.run.stop import GroupStop
 from placelogic.simulate.arithmetic import PRIME, mix
 from placelogic.simulate.layers import functions as fn
 from placelogic.simulate.layers import moves
@@ -17,8 +19,6 @@ from placelogic.simulate.layers.functions import Element, Gradients, Local
 from placelogic.simulate.layers.habits import Habits
 from placelogic.simulate.layers.moves import Arrays
 from placelogic.simulate.layers.one import inputs, one_back, one_forward, weights_dims
-from placelogic.simulate.mesh import Grid
-from placelogic.simulate.outcome import GroupStop
 
 WeightsOf = Callable[[int, int, bl.Operation, tuple[str, ...]], fn.Weights]
 """layer, operation and its number, and the dimensions of its weights -> its weights."""

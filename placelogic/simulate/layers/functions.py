@@ -11,9 +11,9 @@ from itertools import product
 from math import prod
 
 from placelogic.program import block as bl
+from placelogic.run.stop import GroupStop
 from placelogic.simulate.arithmetic import PRIME, mix
 from placelogic.simulate.layers.arrays import Array, Labels, added, arranged, filled, same_places
-from placelogic.simulate.outcome import GroupStop
 
 Element = tuple[int, ...]
 Weights = Callable[[Element], int]

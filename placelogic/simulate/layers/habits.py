@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from placelogic.program.block import Block, Layers
+from placelogic.run.grid import Grid
 from placelogic.simulate.layers.arrays import Labels
-from placelogic.simulate.mesh import Grid
 
 
 class Lies(Protocol):

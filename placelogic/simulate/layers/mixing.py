@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from placelogic.program import block as bl
+from placelogic.run.stop import GroupStop
 from placelogic.simulate.arithmetic import PRIME, mix
 from placelogic.simulate.layers.arrays import Array, filled
 from placelogic.simulate.layers.functions import Element, Gradients, Local, linear, linear_back, rows_of, size_of
-from placelogic.simulate.outcome import GroupStop
 
 
 class Attention:

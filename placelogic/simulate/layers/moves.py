@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from placelogic.program.plan import Move
+from placelogic.run.grid import Grid
+from placelogic.run.stop import GroupStop
 from placelogic.simulate.arithmetic import PRIME, inverse
 from placelogic.simulate.layers.arrays import Array, added, arranged, joined, piece, zeros
 from placelogic.simulate.layers.functions import fitted
 from placelogic.simulate.layers.ragged import Ragged
-from placelogic.simulate.mesh import Grid
-from placelogic.simulate.outcome import GroupStop
 
 Arrays = list[Array]
 """One per device."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from placelogic.program import block as bl
+from placelogic.run.stop import GroupStop
 from placelogic.simulate.arithmetic import PRIME
 from placelogic.simulate.layers.arrays import Array, filled
 from placelogic.simulate.layers.functions import Element, Local
-from placelogic.simulate.outcome import GroupStop
 
 
 def put_together(local: Local, op: bl.Concat, ins: Sequence[Array]) -> Array:

@@ -11,16 +11,18 @@ from placelogic.program.block import Layers
 from placelogic.program.expr import Expr
 from placelogic.program.plan import Plan
 from placelogic.program.program import Program, Weights
-from placelogic.simulate.arithmetic import PRIME, mix, residue
+from placelogic.run.grid import Grid
+from placelogic.run.stop import GroupStop, SimulationTooLarge
+from placelogic.run.work import Work
+from placelogic.simulate.arithmetic import PRIME, inverse, mix, residue
+from placelogic.simulate.events import spared
 from placelogic.simulate.layers.arrays import Array, filled
 from placelogic.simulate.layers.exact import Exact
 from placelogic.simulate.layers.functions import Element
 from placelogic.simulate.layers.habits import Habits
 from placelogic.simulate.layers.setting import Setting, Share
 from placelogic.simulate.layers.step import Fresh, run_step
-from placelogic.simulate.mesh import Grid
-from placelogic.simulate.outcome import Difference, GroupStop, Outcome, SimulationTooLarge, Stop
-from placelogic.simulate.work import Work
+from placelogic.simulate.outcome import Difference, Outcome, Stop
 
 MAX_PASSES = 128
 """Devices times micro-batches: some seconds of work."""
@@ -50,7 +52,7 @@ class _Job:
         self._known: dict[object, dict[Element, int]] = {}
 
     def run(self) -> Outcome:
-        differences: list[Difference] = []
+        differences = spared(self.program, self.work.microbatches)
         single_grads: list[Fresh] = []
         mesh_grads: list[Fresh] = []
         try:
@@ -87,14 +89,14 @@ class _Job:
         grid = Grid(("one",), {"one": 1})
         chain = Exact(grid, Plan(), self.blocks, self.dims, self._number, self._weights)
         (left,) = chain.forward([self._tokens(turn, {})])
-        chain.backward([filled(left.dims, left.labels, lambda place: _seed(place) * self.work.single_weight(0))])
+        chain.backward([filled(left.dims, left.labels, lambda place: _seed(place) * inverse(self.work.single_counted(0)))])
         return left, self._named(chain, 1)
 
     def _mesh(self, turn: int) -> tuple[list[Array], Fresh]:
         habits = Habits(self.layers, self.grid, self.setting.stages)
         chain = Exact(self.grid, self.setting.plan, self.blocks, self.dims, self._number, self._weights, habits)
         left = chain.forward([self._tokens(turn, self.setting.share(x)) for x in range(self.grid.count)])
-        weights = self.work.weights(0, turn)
+        weights = [inverse(count) for count in self.work.counted(0, turn)]
         seeds = [
             filled(array.dims, array.labels, lambda place, w=w: _seed(place) * w) for array, w in zip(left, weights)
         ]  # type: ignore[misc]

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from placelogic.program.block import Block
 from placelogic.program.expr import evaluate
 from placelogic.program.program import Program, Uses, Weights
+from placelogic.run.grid import Grid
+from placelogic.run.work import Work
 from placelogic.simulate.layers.arrays import Labels
 from placelogic.simulate.layers.fit import sizes_of
-from placelogic.simulate.mesh import Grid
-from placelogic.simulate.work import Work
 
 MAX_LAYERS = 4
 """Layers of one block; more show nothing new."""

@@ -20,14 +20,13 @@ from placelogic.replay.script.layers.pieces import Pieces, drawn
 from placelogic.replay.script.layers.step import Lines, function
 from placelogic.replay.script.layers.trace import GLOBAL, Body, Trace, Value, named
 from placelogic.replay.script.lines import NotShown, fraction
-from placelogic.replay.script.work import factor
 from placelogic.report.diagnostic import Finding
+from placelogic.run.grid import Grid
+from placelogic.run.stop import GroupStop
+from placelogic.run.work import Counts, Work
 from placelogic.simulate.layers.arrays import Labels
 from placelogic.simulate.layers.habits import Habits
 from placelogic.simulate.layers.setting import Setting, Share
-from placelogic.simulate.mesh import Grid
-from placelogic.simulate.outcome import GroupStop
-from placelogic.simulate.work import Counts, Work
 
 EACH = 2
 """Places of a piece of a dimension."""
@@ -192,9 +191,9 @@ class Layered:
 
     def _share(self) -> str:
         work, turns = self.work, range(1, self.work.microbatches + 1)
-        exact = work.single_weight_exact(0)
+        exact = Fraction(1, work.single_counted(0))
         single = fraction(exact)
-        rows = [[fraction(factor(self.work, x, 0, turn)) for turn in turns] for x in range(self.grid.count)]
+        rows = [[fraction(Fraction(1, work.counted(0, turn)[x])) for turn in turns] for x in range(self.grid.count)]
         told = [row[0] if len(set(row)) == 1 else f"[{', '.join(row)}][turn]" for row in rows]
         if all(one == single for one in told):
             return f" / {exact.denominator}" if exact.numerator == 1 else f" * ({single})"

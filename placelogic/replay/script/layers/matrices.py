@@ -9,10 +9,10 @@ from placelogic.program import block as bl
 from placelogic.program.program import Program, Weights
 from placelogic.replay.blocks.uses import Key, cut_of, key_of, start
 from placelogic.replay.script.lines import NotShown
+from placelogic.run.grid import Grid
 from placelogic.simulate.layers.arrays import Labels
 from placelogic.simulate.layers.one import weights_dims
 from placelogic.simulate.layers.setting import Setting
-from placelogic.simulate.mesh import Grid
 
 SMALLER = 0.6
 """Than in replay: products of what a layer reads with itself stay near one as well."""

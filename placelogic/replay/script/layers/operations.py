@@ -14,8 +14,8 @@ from placelogic.replay.blocks.lay import Lay
 from placelogic.replay.script.layers.mixing import attention, loss
 from placelogic.replay.script.layers.pieces import Pieces, drawn
 from placelogic.replay.script.lines import NotShown
+from placelogic.run.grid import Grid
 from placelogic.simulate.layers.arrays import Labels
-from placelogic.simulate.mesh import Grid
 
 Used = tuple[str, tuple[str, ...], tuple[tuple[Labels, ...], ...]]
 """A matrix in the script, its dimensions, and what each device has of them."""

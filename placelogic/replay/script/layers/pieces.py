@@ -7,8 +7,8 @@ from itertools import permutations
 
 from placelogic.replay.blocks.lay import Lay
 from placelogic.replay.script.lines import by_device
+from placelogic.run.grid import Grid
 from placelogic.simulate.layers.arrays import Labels
-from placelogic.simulate.mesh import Grid
 
 
 class Pieces:

@@ -20,9 +20,9 @@ from placelogic.replay.script.layers.operations import Operation, expression
 from placelogic.replay.script.layers.pieces import Pieces
 from placelogic.replay.script.layers.words import crossed
 from placelogic.replay.script.lines import NotShown, line_of
+from placelogic.run.grid import Grid
 from placelogic.simulate.layers.chain import Chain, Layer
 from placelogic.simulate.layers.habits import Habits
-from placelogic.simulate.mesh import Grid
 
 GLOBAL = {
     "F", "Move", "Loss", "WEIGHTS", "AXES", "DEVICES", "TURNS", "axes", "carried", "dist", "drawn", "gradients", "held",

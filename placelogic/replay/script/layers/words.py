@@ -9,10 +9,10 @@ from placelogic.program.plan import Move
 from placelogic.replay.blocks.crossing import MEANS, SUMS, after, check_back
 from placelogic.replay.blocks.lay import Lay, joined, same_shapes
 from placelogic.replay.script.lines import NotShown
+from placelogic.run.grid import Grid
+from placelogic.run.stop import GroupStop
 from placelogic.simulate.layers.arrays import Labels
 from placelogic.simulate.layers.ragged import Ragged
-from placelogic.simulate.mesh import Grid
-from placelogic.simulate.outcome import GroupStop
 
 Number = Callable[[Expr], float]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from placelogic.files import replace
+from placelogic.io.quoting import visible
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +26,9 @@ class Formatted:
         """A unified diff; empty when only line ends or a byte order mark differ."""
         import difflib
 
+        path = visible(self.path)
         before, after = (text.splitlines(keepends=True) for text in (self.old_text, self.new_text))
-        lines = difflib.unified_diff(before, after, self.path, self.path + " (formatted)")
+        lines = difflib.unified_diff(before, after, path, f"{path} (formatted)")
         return "".join(line if line.endswith("\n") else line + "\n\\ No newline at end of file\n" for line in lines)
 
     def write(self) -> None:

@@ -7,14 +7,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from placelogic.checking import TEXT, complete, findings_of, is_text
+from placelogic.elaborate.complete import complete
 from placelogic.files import whole
 from placelogic.problem import Problem, SpecError, closest
 from placelogic.report.diagnostic import FileReport, SpecReport
+from placelogic.session.errors import findings_of
+from placelogic.session.files import TEXT, is_text
 from placelogic.source import NOWHERE
 
 if TYPE_CHECKING:
-    from placelogic.cost import Cost, Options
+    from placelogic.cost.data import Options
+    from placelogic.cost.totals import Cost
     from placelogic.program.program import Program
 
 
@@ -44,7 +47,7 @@ def cost(
     Raises SpecError for what is wrong with the spec, and OSError never: a file that cannot be read is PL001. ValueError
     is raised for options that make no sense.
     """
-    from placelogic.cost import Options
+    from placelogic.cost.data import Options
     from placelogic.syntax.read import read_source
 
     path = TEXT if isinstance(source, str) and is_text(source) else os.fspath(source)
@@ -59,7 +62,7 @@ def cost(
 
 def cost_text(text: str, path: str, name: str | None, at: Mapping[str, int], options: Options) -> Costed:
     """The costs of the specs of a file, or of the one named. Raises SpecError when the file has none such."""
-    from placelogic.cost import derive
+    from placelogic.cost.derive import derive
     from placelogic.elaborate import elaborate_file
     from placelogic.syntax.parse import normalised, parse
 
@@ -86,8 +89,8 @@ def cost_text(text: str, path: str, name: str | None, at: Mapping[str, int], opt
 
 def _costly(program: Program, found: Cost, options: Options) -> Iterator[str]:
     """What a stated step costs more than the one that would be derived for the same placements."""
-    from placelogic.cost import derive
     from placelogic.cost.compare import ratio
+    from placelogic.cost.derive import derive
     from placelogic.cost.symbols import covers
     from placelogic.cost.text import formula
     from placelogic.elaborate.derive import derive as derive_step
@@ -128,8 +131,9 @@ def rendered(path: str, costs: Sequence[Cost], per: str, form: str, standalone: 
     match form:
         case "text":
             from placelogic.cost.text import lines
+            from placelogic.io.quoting import visible
 
-            blocks = ["\n".join([f"{path}: {one.name}", *lines(one, per)]) for one in costs]
+            blocks = ["\n".join([visible(f"{path}: {one.name}"), *lines(one, per)]) for one in costs]
             return "\n\n".join(blocks) + "\n"
         case "json":
             from placelogic.cost.json import render

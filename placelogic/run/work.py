@@ -9,9 +9,8 @@ from itertools import product
 
 from placelogic.program.expr import TOKENS, Expr, evaluate
 from placelogic.program.program import LossTerm, Program
-from placelogic.simulate.arithmetic import inverse
-from placelogic.simulate.mesh import Grid
-from placelogic.simulate.outcome import SimulationTooLarge
+from placelogic.run.grid import Grid
+from placelogic.run.stop import SimulationTooLarge
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,33 +98,24 @@ class Work:
         """Every share and micro-batch of the step."""
         return product(range(self.extent), range(1, self.microbatches + 1))
 
-    def single_weight(self, term: int) -> int:
-        """K of the objective, as a residue."""
-        return inverse(self.total[term]) if self._objective == "mean" else 1
+    def single_counted(self, term: int) -> int:
+        """What single-device training divides the summed loss by: the tokens of the step where the objective is a mean."""
+        return self.total[term] if self._objective == "mean" else 1
 
-    def single_weight_exact(self, term: int) -> Fraction:
-        return Fraction(1, self.total[term]) if self._objective == "mean" else Fraction(1)
-
-    def weights(self, term: int, turn: int) -> list[int]:
-        """Per device, what it multiplies its item's summed loss by: one over the tokens counted."""
+    def counted(self, term: int, turn: int) -> list[int]:
+        """Per device, what it divides its item's summed loss by: the tokens that it counts."""
         loss, grid = self.terms[term], self.grid
         if not loss.mean:
             return [1] * grid.count
         turns = range(1, self.microbatches + 1) if loss.microbatches else (turn,)
         if self._counts is None:
-            counted = self._per_item * grid.extent(loss.over) * len(turns)
-            return [inverse(counted)] * grid.count
-        known: dict[int, int] = {}
-        for share in set(self.share):
-            known[share] = sum(self.tokens(loss, share, t) for t in turns)
+            return [self._per_item * grid.extent(loss.over) * len(turns)] * grid.count
+        known = {share: sum(self.tokens(loss, share, t) for t in turns) for share in set(self.share)}
         found = [0] * grid.count
-        inverses: dict[int, int] = {}
         for group in grid.groups(loss.over):
-            counted = sum(known[self.share[x]] for x in group)
-            if counted not in inverses:
-                inverses[counted] = inverse(counted)
+            together = sum(known[self.share[x]] for x in group)
             for x in group:
-                found[x] = inverses[counted]
+                found[x] = together
         return found
 
 

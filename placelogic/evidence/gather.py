@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from placelogic import __version__
-from placelogic.checking import Settings, failed
-from placelogic.exporting import Export, slug
+from placelogic.evidence.export import Export, slug
 from placelogic.problem import Problem, SpecError
 from placelogic.report.diagnostic import FileReport, Finding, Obligations, Recheck, SpecReport
+from placelogic.session.errors import failed
+from placelogic.session.settings import Settings
 from placelogic.source import Span
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def gather(reports: Callable[[Settings], Iterable[FileReport]], settings: Settin
         yield failed(error.problems[0].span.path, "", error)
         return
     evidence = Evidence(settings.recheck, export)
-    for file in reports(replace(settings, evidence=evidence)):
+    for file in reports(replace(settings, prover=evidence.prove)):
         evidence.file_done(file)
         yield file
     if export is not None:

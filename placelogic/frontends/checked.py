@@ -6,11 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from placelogic.checking import Settings, check_text, failed
-from placelogic.evidence import gather
+from placelogic.evidence.gather import gather
 from placelogic.files import Found, whole
 from placelogic.problem import Problem, SpecError
 from placelogic.report.diagnostic import FileReport, Finding, SpecReport
+from placelogic.session.check import check_text
+from placelogic.session.errors import failed
+from placelogic.session.settings import Settings
 
 if TYPE_CHECKING:
     from placelogic.frontends import Imported, Request
