@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from placelogic.compat import assert_never
 from placelogic.elaborate.joining import concat
@@ -22,8 +24,7 @@ from placelogic.source import Span
 from placelogic.syntax import ast
 
 
-@dataclass(slots=True)
-class BlockReader:
+class BlockReader(Struct):
     """Reads the operations of one block. `tensors`: the dimensions of what was made so far; `failed`: what lines with
     problems make, which are told once; `joined`: what dimensions are put together of."""
 

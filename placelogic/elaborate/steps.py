@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from placelogic.elaborate.log import Item, Log
 from placelogic.elaborate.sizes import Sizes
@@ -18,8 +20,7 @@ from placelogic.source import NOWHERE, Span
 from placelogic.syntax import ast
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class StatedStep:
+class StatedStep(Struct, frozen=True):
     """The step block that wins for some weights. `level`: how specifically it names them."""
 
     item: Item
@@ -56,15 +57,14 @@ def without_spans(node: Any) -> Any:
         return tuple(without_spans(part) for part in node)
     if isinstance(node, Span):
         return NOWHERE
-    if dataclasses.is_dataclass(node):
-        return dataclasses.replace(
-            node, **{f.name: without_spans(getattr(node, f.name)) for f in dataclasses.fields(node)}
+    if isinstance(node, Struct):
+        return replace(
+            node, **{name: without_spans(getattr(node, name)) for name in node.__struct_fields__}
         )
     return node
 
 
-@dataclasses.dataclass(slots=True)
-class StepReader:
+class StepReader(Struct):
     """Turns step blocks into operations. One block may serve many weights: it is read once."""
 
     sizes: Sizes
@@ -117,8 +117,8 @@ class StepReader:
                               "write the loops one after the other")  # fmt: skip
                 self._turn(body, item)
                 said["body"] = tuple(self._ops(body, item, loop=True))
-            case pg.Accumulate(replace=replace) if not loop:
-                word = "replace" if replace else "accumulate"
+            case pg.Accumulate(replace=overwrites) if not loop:
+                word = "replace" if overwrites else "accumulate"
                 self._log(item, "PL330", f"there is no fresh gradient to {word} outside a loop over micro-batches",
                           node.span, f"write `each microbatch {{ {word} }}`")  # fmt: skip
             case pg.Scale(factor=factor):
@@ -135,7 +135,7 @@ class StepReader:
             said["axes"] = self.sizes.axes(node.axes, item)
         if isinstance(node, pg.BroadcastParams):
             check_root(said["axes"], node.root, self.sizes, item, node.span, self.log)
-        return dataclasses.replace(node, **said)
+        return replace(node, **said)
 
     def _check_scale_loss(self, node: pg.ScaleLoss, item: Item, loop: bool, accumulated: bool) -> None:
         names = [term.name for term in self.losses]

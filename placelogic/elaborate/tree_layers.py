@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from typing import Any
+
+from msgspec.structs import replace
 
 from placelogic.program import block as bl
 from placelogic.program.ops import Axes, Origin
@@ -52,7 +53,7 @@ def _block(block: bl.Block) -> ast.BlockStmt:
 def written(op: Any) -> Any:
     """An operation of a step or of a layer as a person writes it: one reference for each of its axes."""
     said = {"origin": UNWRITTEN} | ({"axes": refs(op.axes)} if hasattr(op, "axes") else {})
-    return dataclasses.replace(op, **said)
+    return replace(op, **said)
 
 
 def refs(axes: Axes) -> tuple[ast.AxisRef, ...]:

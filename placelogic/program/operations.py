@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, TypeVar
+
+from msgspec.structs import replace
 
 from placelogic.program import block as bl
 from placelogic.program.block import Dims
-from placelogic.program.ops import Placed
+from placelogic.program.ops import WithOrigin
 from placelogic.program.table import facts
 
-Op = TypeVar("Op", bound=Placed)
+Op = TypeVar("Op", bound=WithOrigin)
 
 
 def _named(op: Any, fields: tuple[str, ...]) -> tuple[str, ...]:

@@ -7,8 +7,9 @@ classes: there axes are references as they were written (`AxisRef`), and names o
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from placelogic.program.expr import Expr
 from placelogic.source import Span
@@ -16,16 +17,14 @@ from placelogic.source import Span
 Axes = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class AxisRef:
+class AxisRef(Struct, frozen=True):
     """An axis, or a product of axes, as it was written: `dp`, `edp * ep`. First factor slowest."""
 
     names: tuple[str, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(Struct, frozen=True):
     """Where a thing comes from. `stated`: a person wrote it; else it was derived.
 
     `span` is in the checked file; `library` is the place inside an imported or standard
@@ -36,22 +35,18 @@ class Origin:
     library: Span | None = None
 
 
-class Placed:
+class WithOrigin(Struct, frozen=True):
     """What was written, or derived, somewhere."""
-
-    __slots__ = ()
-    origin: Origin
 
     @property
     def span(self) -> Span:
-        return self.origin.span
+        return self.origin.span  # type: ignore[attr-defined]
 
 
 Subset = Literal["each", "but_last", "but_first", "first", "last", "index"]
 
 
-@dataclass(frozen=True, slots=True)
-class Loop(Placed):
+class Loop(WithOrigin, frozen=True):
     """Runs `body` once per micro-batch of the subset, in order. `index` counts from 1 and the
     subset is empty when it exceeds M. Each turn computes a fresh gradient."""
 
@@ -61,8 +56,7 @@ class Loop(Placed):
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class Accumulate(Placed):
+class Accumulate(WithOrigin, frozen=True):
     """Add the fresh gradient to the buffer (`replace`: overwrite it). Buffer None is the
     unnamed one; every buffer starts at zero. Ops before it act on the fresh gradient."""
 
@@ -71,8 +65,7 @@ class Accumulate(Placed):
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class Reduce(Placed):
+class Reduce(WithOrigin, frozen=True):
     """Sum or average over every atom of `axes`; into a state cut there it is a reduce-scatter.
     `scattered`: leaves only the own shard valid, in a buffer that has room for all."""
 
@@ -83,21 +76,18 @@ class Reduce(Placed):
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class GatherGradients(Placed):
+class GatherGradients(WithOrigin, frozen=True):
     axes: Axes
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class Scale(Placed):
+class Scale(WithOrigin, frozen=True):
     buffer: str | None
     factor: Expr
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class ScaleLoss(Placed):
+class ScaleLoss(WithOrigin, frozen=True):
     """Scale the part of the fresh gradient that comes from one loss term."""
 
     term: str | None
@@ -105,54 +95,46 @@ class ScaleLoss(Placed):
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class Clip(Placed):
+class Clip(WithOrigin, frozen=True):
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class Skip(Placed):
+class Skip(WithOrigin, frozen=True):
     """Skip the update when any gradient overflowed, as seen over `axes` (none: by each device)."""
 
     axes: Axes
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class Update(Placed):
+class Update(WithOrigin, frozen=True):
     buffer: str | None
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class GatherParams(Placed):
+class GatherParams(WithOrigin, frozen=True):
     """Every device takes each element of the compute copy from its owner along `axes`."""
 
     axes: Axes
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class BroadcastParams(Placed):
+class BroadcastParams(WithOrigin, frozen=True):
     axes: Axes
     root: int
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class Refresh(Placed):
+class Refresh(WithOrigin, frozen=True):
     """Compute copy <- master copy, where the master lies."""
 
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class OffloadGradients(Placed):
+class OffloadGradients(WithOrigin, frozen=True):
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class FetchParams(Placed):
+class FetchParams(WithOrigin, frozen=True):
     origin: Origin
 
 
@@ -183,8 +165,7 @@ def flat(ops: tuple[Op, ...]) -> Iterator[Op]:
             yield op
 
 
-@dataclass(frozen=True, slots=True)
-class StatedLine:
+class StatedLine(Struct, frozen=True):
     """A `sync` line that shaped a derived step, also where it left no operation behind (`by none`).
     `axis` None: over micro-batches. Only reports read it."""
 
@@ -192,8 +173,7 @@ class StatedLine:
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """What happens to one trained weight group in one step, after its backward passes.
 
     Routing to owners is part of the backward pass: it is no op, and happens before all.
@@ -206,8 +186,7 @@ class Step:
     lines: tuple[StatedLine, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class GlobalNorm:
+class GlobalNorm(Struct, frozen=True):
     """Clipping by the global norm. `listed` None: derived, counts each element once.
     Else, per weights: the atoms over which its squares are summed, and where that was said."""
 

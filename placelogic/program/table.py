@@ -8,8 +8,9 @@ from that; what an operation computes stands where it is run.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from placelogic.program import block as bl
 from placelogic.program.block import Dims
@@ -25,16 +26,14 @@ Beside = Iterator[tuple[str, Dims, Width]]
 MATRICES = ("matrix", "embedding", "latent")
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(Struct, frozen=True):
     """How a line of the language says it, as `syntax/forms.py` explains; `constants`: fields that this form decides."""
 
     text: str
-    constants: Mapping[str, object] = field(default_factory=dict)
+    constants: Mapping[str, object] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(Struct, frozen=True):
     """`forms`: by the rule of the grammar. `reads`: the fields of its tensors; those in `chooses` only say where
     things go, and have no gradient. `kinds`: of weights that it can use, and what it does with them (`does`).
     `contracts`, `produces`: the two sides of its weights, which both may be cut; a vector has the second only.
@@ -51,7 +50,7 @@ class Facts:
     does: str = ""
     contracts: tuple[str, ...] = ()
     produces: tuple[str, ...] = ()
-    mixes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    mixes: Mapping[str, tuple[str, ...]] = {}
     shared: tuple[str, ...] = ()
     moves: bool = False
     nonlinear: tuple[str, ...] = ()

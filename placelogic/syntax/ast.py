@@ -7,11 +7,12 @@ step program. Operations of steps and of layers have the classes of the step pro
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from msgspec import Struct
+
 from placelogic.program.block import Operation
-from placelogic.program.expr import Compare, Expr
+from placelogic.program.expr import Compare, Expr, Placed
 from placelogic.program.ops import AxisRef, Op
 from placelogic.source import Span
 
@@ -37,16 +38,14 @@ class Identifier(NamedTuple):
 # --- pieces ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """What a statement is about: names of weights, or kinds, or `("*",)`."""
 
     names: tuple[str, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Mode:
+class Mode(Struct, frozen=True):
     """How a state lies: `letter` is R, S, S* or M; `host` adds O. `O` alone is R with host."""
 
     letter: Literal["R", "S", "S*", "M"]
@@ -59,8 +58,7 @@ CUT = {"S": "sharded", "S*": "gathered"}
 """The letters of modes that cut a state, and their words."""
 
 
-@dataclass(frozen=True, slots=True)
-class Param:
+class Param(Struct, frozen=True):
     """A parameter of a strategy or model, with the default that makes it optional."""
 
     name: str
@@ -68,8 +66,7 @@ class Param:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Argument:
+class Argument(Struct, frozen=True):
     """`dp`, `schedule = zbv`: words, axes and products of axes are read as expressions."""
 
     name: str | None
@@ -77,8 +74,7 @@ class Argument:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class StrategyCall:
+class StrategyCall(Struct, frozen=True):
     name: str
     arguments: tuple[Argument, ...]
     span: Span
@@ -87,8 +83,7 @@ class StrategyCall:
 # --- meshes and sizes -----------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class AxisDecl:
+class AxisDecl(Struct, frozen=True):
     """`tp = 8`, `2 <= pp <= 16` (bounds as comparisons), or open."""
 
     name: str
@@ -97,40 +92,34 @@ class AxisDecl:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class MeshStmt:
+class MeshStmt(Struct, frozen=True):
     axes: tuple[AxisDecl, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class AxisStmt:
+class AxisStmt(Struct, frozen=True):
     name: str
     factors: AxisRef
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class LetItem:
+class LetItem(Struct, frozen=True):
     name: str
     value: Expr | None
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class LetStmt:
+class LetStmt(Struct, frozen=True):
     items: tuple[LetItem, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class AssumeStmt:
+class AssumeStmt(Struct, frozen=True):
     conditions: tuple[Compare, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class ImportStmt:
+class ImportStmt(Struct, frozen=True):
     path: str
     span: Span
 
@@ -138,8 +127,7 @@ class ImportStmt:
 # --- work and objective ---------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class SplitStmt:
+class SplitStmt(Struct, frozen=True):
     """`batch over dp`: dim is batch, sequence or tokens."""
 
     dim: str
@@ -147,35 +135,30 @@ class SplitStmt:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class MicrobatchesStmt:
+class MicrobatchesStmt(Struct, frozen=True):
     """`microbatches M` declares the name M unless a `let` already did; or a number, or an expression."""
 
     count: Expr
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class TokensStmt:
+class TokensStmt(Struct, frozen=True):
     even: bool
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectiveStmt:
+class ObjectiveStmt(Struct, frozen=True):
     kind: Literal["mean", "sum"]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class FeedStmt:
+class FeedStmt(Struct, frozen=True):
     kind: Literal["same", "different"]
     axes: tuple[AxisRef, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class LossStmt:
+class LossStmt(Struct, frozen=True):
     """`scope` is local, global, over (then `axes` and `microbatches` say over what) or sum."""
 
     name: str | None
@@ -185,8 +168,7 @@ class LossStmt:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class SyncStmt:
+class SyncStmt(Struct, frozen=True):
     """`axes` and `microbatches` together say over what; at least one is present."""
 
     target: Target
@@ -196,8 +178,7 @@ class SyncStmt:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class ScaleStmt:
+class ScaleStmt(Struct, frozen=True):
     target: Target
     factor: Expr
     span: Span
@@ -206,8 +187,7 @@ class ScaleStmt:
 # --- steps ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class StepStmt:
+class StepStmt(Struct, frozen=True):
     target: Target
     body: tuple[Op, ...]
     span: Span
@@ -216,19 +196,16 @@ class StepStmt:
 # --- start, clipping, optimizer, random streams, precision ----------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class InitSame:
+class InitSame(Struct, frozen=True):
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class InitDifferent:
+class InitDifferent(Struct, frozen=True):
     axes: tuple[AxisRef, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class InitBroadcast:
+class InitBroadcast(Struct, frozen=True):
     axis: AxisRef
     root: int
     span: Span
@@ -237,8 +214,7 @@ class InitBroadcast:
 InitOp = InitSame | InitDifferent | InitBroadcast
 
 
-@dataclass(frozen=True, slots=True)
-class InitStmt:
+class InitStmt(Struct, frozen=True):
     """`block` tells `init x { ... }` from the one-line form."""
 
     target: Target
@@ -247,8 +223,7 @@ class InitStmt:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class ClipEntry:
+class ClipEntry(Struct, frozen=True):
     """Over which axes the squares of these weights are summed; none has no axes."""
 
     target: Target
@@ -256,8 +231,7 @@ class ClipEntry:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class ClipStmt:
+class ClipStmt(Struct, frozen=True):
     """`clip global_norm`; `entries` None means derived."""
 
     norm: str
@@ -265,30 +239,26 @@ class ClipStmt:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class OptimizerStmt:
+class OptimizerStmt(Struct, frozen=True):
     name: str
     target: Target | None
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class RandomStmt:
+class RandomStmt(Struct, frozen=True):
     target: Target
     axes: tuple[AxisRef, ...]
     kind: Literal["same", "different"]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class PrecisionEntry:
+class PrecisionEntry(Struct, frozen=True):
     state: str
     dtype: str
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class PrecisionStmt:
+class PrecisionStmt(Struct, frozen=True):
     target: Target | None
     entries: tuple[PrecisionEntry, ...]
     span: Span
@@ -297,32 +267,27 @@ class PrecisionStmt:
 # --- weights, models, placements, strategies ------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class SizeProp:
+class SizeProp(Struct, frozen=True):
     value: Expr
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class LayersProp:
+class LayersProp(Struct, frozen=True):
     value: Expr
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class DimsProp:
+class DimsProp(Struct, frozen=True):
     names: tuple[str, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class KindProp:
+class KindProp(Struct, frozen=True):
     name: str
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class UsedOnProp:
+class UsedOnProp(Struct, frozen=True):
     """`used on first and last of pp`; without `of`, of the axis that `stages` names."""
 
     stages: tuple[Literal["first", "last"], ...]
@@ -330,8 +295,7 @@ class UsedOnProp:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class RoutedProp:
+class RoutedProp(Struct, frozen=True):
     axis: AxisRef
     span: Span
 
@@ -339,21 +303,18 @@ class RoutedProp:
 WeightsProp = SizeProp | LayersProp | DimsProp | KindProp | UsedOnProp | RoutedProp
 
 
-@dataclass(frozen=True, slots=True)
-class WeightsStmt:
+class WeightsStmt(Struct, frozen=True):
     name: str
     props: tuple[WeightsProp, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class FreezeStmt:
+class FreezeStmt(Struct, frozen=True):
     target: Target
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class ModelDef:
+class ModelDef(Struct, frozen=True):
     """`model llama(layers, hidden) { ... }`: a definition has parentheses."""
 
     name: str
@@ -362,8 +323,7 @@ class ModelDef:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class ModelStmt:
+class ModelStmt(Struct, frozen=True):
     """`model llama { layers 80, hidden 8192 }`: a use has braces only. Arguments are all named."""
 
     name: str
@@ -371,8 +331,7 @@ class ModelStmt:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class PlaceEntry:
+class PlaceEntry(Struct, frozen=True):
     """`state`: params, optimizer, gradients or activations."""
 
     state: str
@@ -380,8 +339,7 @@ class PlaceEntry:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class PlaceStmt:
+class PlaceStmt(Struct, frozen=True):
     """`axes` empty: `place * { activations materialized }`, a residency without an axis.
 
     `reshard`: the value of `reshard_after_forward`, where given (a word or a number)."""
@@ -393,8 +351,7 @@ class PlaceStmt:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class StagesStmt:
+class StagesStmt(Struct, frozen=True):
     """`stages over pp { schedule 1f1b, chunks 1 }`: the axis that pipeline stages lie on."""
 
     axis: AxisRef
@@ -403,16 +360,14 @@ class StagesStmt:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class StrategyDef:
+class StrategyDef(Struct, frozen=True):
     name: str
     params: tuple[Param, ...]
     body: tuple[Statement, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class UseStmt:
+class UseStmt(Struct, frozen=True):
     calls: tuple[StrategyCall, ...]
     span: Span
 
@@ -420,8 +375,7 @@ class UseStmt:
 # --- the operations of a layer ---------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class DimSize:
+class DimSize(Struct, frozen=True):
     """`hidden = 4096`; without a value the dimension may have any size."""
 
     name: str
@@ -429,16 +383,14 @@ class DimSize:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class DimsStmt:
+class DimsStmt(Struct, frozen=True):
     """`dims batch, sequence, hidden = h`: the dimensions that tensors of blocks have."""
 
     sizes: tuple[DimSize, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class InputLine:
+class InputLine(Struct, frozen=True):
     """`input x(batch, sequence, hidden)`: how the block calls what arrives."""
 
     name: str
@@ -446,8 +398,7 @@ class InputLine:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class OperationLine:
+class OperationLine(Struct, frozen=True):
     """`y = add x, d`."""
 
     operator: Operation
@@ -458,8 +409,7 @@ class OperationLine:
         return self.operator.output
 
 
-@dataclass(frozen=True, slots=True)
-class CheckpointLine:
+class CheckpointLine(Struct, frozen=True):
     """`checkpoint { ... }`: operations that run again in the backward pass."""
 
     lines: tuple[OperationLine, ...]
@@ -469,8 +419,7 @@ class CheckpointLine:
 BlockLine = InputLine | OperationLine | CheckpointLine
 
 
-@dataclass(frozen=True, slots=True)
-class BlockStmt:
+class BlockStmt(Struct, frozen=True):
     """`block decoder repeat layers { ... }`; what its last line makes is what it leaves."""
 
     name: str
@@ -479,8 +428,7 @@ class BlockStmt:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class CheckpointStmt:
+class CheckpointStmt(Struct, frozen=True):
     """`checkpoint decoder`, `checkpoint decoder every 2`, or `checkpoint first to last of decoder` (`last` None:
     one operation only). `every`: how many layers run again together."""
 
@@ -491,8 +439,7 @@ class CheckpointStmt:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class OverrideStmt:
+class OverrideStmt(Struct, frozen=True):
     """`backward n of decoder over tp by none`: what an implementation does where `tensor` changes how it
     lies. `tensor` may name weights, in a spec without blocks."""
 
@@ -505,8 +452,7 @@ class OverrideStmt:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class AttentionStmt:
+class AttentionStmt(Struct, frozen=True):
     """`attention over cp by ring`: how devices with pieces of each sequence get at the keys and values."""
 
     axes: tuple[AxisRef, ...]
@@ -514,8 +460,7 @@ class AttentionStmt:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class DrawnStmt:
+class DrawnStmt(Struct, frozen=True):
     """`random d of layer over tp same`: whether devices draw the same numbers where `tensor` is made."""
 
     tensor: str
@@ -525,8 +470,7 @@ class DrawnStmt:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class PositionsStmt:
+class PositionsStmt(Struct, frozen=True):
     """`positions c of layer over cp local`: from where a device counts the places of its piece of a sequence."""
 
     tensor: str
@@ -539,28 +483,24 @@ class PositionsStmt:
 # --- specs, claims, expectations ------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class SpecDef:
+class SpecDef(Struct, frozen=True):
     name: str
     body: tuple[Statement, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class BudgetStmt:
+class BudgetStmt(Struct, frozen=True):
     amount: Expr
     unit: str
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimStmt:
+class ClaimStmt(Struct, frozen=True):
     condition: Compare
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class ExpectStmt:
+class ExpectStmt(Struct, frozen=True):
     """`expect refuted GI01 norm`: `code` and `weights` are optional."""
 
     verdict: Literal["proved", "refuted", "vacuous", "error"]
@@ -611,11 +551,10 @@ Statement = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class File:
+class File(Placed, frozen=True):
     """`identifiers`: every name in it, in the order of the text."""
 
     path: str
     statements: tuple[Statement, ...]
     span: Span
-    identifiers: tuple[Identifier, ...] = field(default=(), compare=False, repr=False)
+    identifiers: tuple[Identifier, ...] = ()

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from lark import Token
+from msgspec.structs import replace
 
 from placelogic.program import block as bl
 from placelogic.program.ops import Origin

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
+
+from msgspec import Struct
 
 from placelogic.program import block as bl
 from placelogic.program import ops
@@ -21,8 +22,7 @@ from placelogic.source import Span
 from placelogic.syntax import ast
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(Struct, frozen=True):
     """`constants`: fields that the rule itself decides."""
 
     made: type
@@ -160,7 +160,7 @@ def node_of(rule: str, children: Iterable[Any], span: Span) -> Any:
         else:
             child = rest.pop(0)
             values[field] = child is not None if mark == "?" else child
-    if not issubclass(made, ops.Placed):
+    if not issubclass(made, ops.WithOrigin):
         return made(**values, span=span)
     if issubclass(made, bl.Operation):
         values["output"] = ""
