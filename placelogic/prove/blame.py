@@ -6,7 +6,7 @@ The whole product over axes was decided at once; only here, at one concrete mesh
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
 
@@ -146,7 +146,7 @@ def blame(
     if len(set(every)) == 1 and every[0] is not None:
         flows = program.layering.flows if program.layering is not None else ()
         partly = any(flow.weights == weights.name for flow in flows)
-        return _constant(sizes, terms, env, every[0], what, rows, weights, partly)
+        return _of_own_tokens(program, term, _constant(sizes, terms, env, every[0], what, rows, weights, partly))
     return Blame(
         "GI04",
         table.axes,
@@ -251,6 +251,20 @@ def _constant(
         "scale",
         rows,
     )
+
+
+def _of_own_tokens(program: Program, term: str | None, found: Blame) -> Blame:
+    """A constant factor that comes of what each device computes the loss of."""
+    loss = next(loss for loss in program.work.losses if loss.name == term)
+    own = [axis for axis in found.axes if axis in loss.pieces and axis not in loss.over]
+    every = [axis for axis in found.axes if axis in loss.whole and axis in loss.over]
+    if found.code != "GI03" or not (own or every):
+        return found
+    axes = ", ".join(own or every)
+    label = f"each device along {axes} computes the loss of " + (
+        "its own piece, and divides by the tokens of that" if own else "everything, and its tokens are counted once more"
+    )
+    return replace(found, label=label, help="count every token once: `loss mean global`")
 
 
 def _in_parts(terms: tuple[Term, ...], sizes: Sizes, env: Mapping[str, int], weights: Weights) -> bool:

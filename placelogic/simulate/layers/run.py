@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from itertools import product
 from math import prod
 
@@ -96,12 +97,28 @@ class _Job:
         habits = Habits(self.layers, self.grid, self.setting.stages)
         chain = Exact(self.grid, self.setting.plan, self.blocks, self.dims, self._number, self._weights, habits)
         left = chain.forward([self._tokens(turn, self.setting.share(x)) for x in range(self.grid.count)])
-        weights = [inverse(count) for count in self.work.counted(0, turn)]
+        weights = [residue(1 / count) for count in self._divisors(left, turn)]
         seeds = [
             filled(array.dims, array.labels, lambda place, w=w: _seed(place) * w) for array, w in zip(left, weights)
         ]  # type: ignore[misc]
         chain.backward(seeds)
         return left, self._named(chain, self.grid.count)
+
+    def _divisors(self, left: list[Array], turn: int) -> list[Fraction]:
+        """What each device divides its loss by: of a loss that is computed in the blocks, the tokens whose loss it has,
+        and those that it counts together with others."""
+        loss, work = self.work.terms[0], self.work
+        if not loss.mean or not isinstance(self.blocks[-1].operations[-1], bl.CrossEntropy):
+            return work.counted(0, turn)
+        places = prod(self.dims[dim] for dim in left[0].dims)
+        each = Fraction(work.total[0], places * work.microbatches)
+        own = [each * prod(len(labels) for labels in array.labels) for array in left]
+        turns = work.microbatches if loss.microbatches else 1
+        found = list(own)
+        for group in self.grid.groups(loss.over):
+            for x in group:
+                found[x] = turns * sum((own[y] for y in group), Fraction(0))
+        return found
 
     def _tokens(self, turn: int, share: Share) -> Array:
         block = self.layers.blocks[0]
