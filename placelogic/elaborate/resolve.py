@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+
+from msgspec.structs import replace
 
 from placelogic.elaborate import hosted, lines, placements, skips, steps
 from placelogic.elaborate.count import count_weights
@@ -91,7 +92,7 @@ def resolve(name: str, items: Sequence[Item], span: Span, fixed: Mapping[str, in
             layouts[state], differ = placements.layout(group, state, placed, groups, sizes)
             conflicts += differ
         if group.name in reshards:
-            layouts["params"] = dataclasses.replace(layouts["params"], reshard=reshards[group.name])
+            layouts["params"] = replace(layouts["params"], reshard=reshards[group.name])
         placements.check_activations(group, layouts["activations"], work.splits, log)
         placements.check_stages(group, layouts, log)
         hosted.check_hosted(group, layouts, log)

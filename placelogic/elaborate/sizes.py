@@ -6,8 +6,9 @@ Everything that leaves here is in atoms and lets: a view is replaced by the prod
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from fractions import Fraction
+
+from msgspec import Struct, field
 
 from placelogic.elaborate.expand import product
 from placelogic.elaborate.log import Item, Log
@@ -30,8 +31,7 @@ def check_name(name: str, what: str, item: Item, span: Span, log: Log) -> bool:
     return True
 
 
-@dataclass(slots=True)
-class Sizes:
+class Sizes(Struct):
     """All names that stand for numbers. Filled by `declare.read_sizes`, then only read.
     `items`: the statement that declared a name. `dims`: dimensions of blocks that nothing gives a size."""
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from placelogic.compat import assert_never
 from placelogic.elaborate.log import Item, Log
@@ -19,8 +21,7 @@ from placelogic.source import NOWHERE, Span
 from placelogic.syntax import ast
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class StatedStep:
+class StatedStep(Struct, frozen=True):
     """The step block that wins for some weights. `level`: how specifically it names them."""
 
     item: Item
@@ -57,15 +58,14 @@ def without_spans(node: Any) -> Any:
         return tuple(without_spans(part) for part in node)
     if isinstance(node, Span):
         return NOWHERE
-    if dataclasses.is_dataclass(node):
-        return dataclasses.replace(
-            node, **{f.name: without_spans(getattr(node, f.name)) for f in dataclasses.fields(node)}
+    if isinstance(node, Struct):
+        return replace(
+            node, **{name: without_spans(getattr(node, name)) for name in node.__struct_fields__}
         )
     return node
 
 
-@dataclasses.dataclass(slots=True)
-class StepReader:
+class StepReader(Struct):
     """Turns step blocks into operations. One block may serve many weights: it is read once."""
 
     sizes: Sizes

@@ -7,7 +7,8 @@ one it builds on moves old values.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from placelogic.program.program import (
     Axes,

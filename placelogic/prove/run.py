@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from placelogic.compat import assert_never
 from placelogic.program.program import (
@@ -50,8 +51,7 @@ from placelogic.prove.values import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Reached:
+class _Reached(Struct, frozen=True):
     """`read`: the sizes at which a value read here is what was computed; `ran`: at which it runs at all."""
 
     read: Formula

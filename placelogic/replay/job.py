@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 import torch
+from msgspec import Struct
+from msgspec.structs import replace
 
 from placelogic.layers.operations import tied
 from placelogic.program.program import BroadcastParams, GatherParams, Loop, Op, Program, Skip, Update
@@ -26,8 +27,7 @@ from placelogic.simulate.arriving import lines_of
 from placelogic.simulate.events import looking, unskipped
 
 
-@dataclass(frozen=True, slots=True)
-class Gap:
+class Gap(Struct, frozen=True):
     """The largest difference to the single device on one rank. `what`: gradient (as fed to the
     optimizer), params, state (moments and master copies), clip, or, with weights None, forward (what the last block
     leaves), skip and order (rounding.py)."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from placelogic.problem import Problem, SpecError, closest
 from placelogic.program.catalog import BYTES
@@ -38,8 +40,7 @@ def judge_of(specs: Sequence[ElaboratedSpec], options: Options) -> Judge:
     return Judge(programs, tuple(spec.name for spec in specs), Limits(options.rlimit, options.timeout_s))
 
 
-@dataclass(slots=True)
-class Judge:
+class Judge(Struct):
     """Of one file. `programs`: its specs by name, complete, where there are claims about them; those with errors
     are missing."""
 

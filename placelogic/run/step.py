@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar
+
+from msgspec import Struct
 
 from placelogic.compat import assert_never
 from placelogic.program.expr import Expr
@@ -36,8 +37,7 @@ B = TypeVar("B")
 R = TypeVar("R", bound="Runner")  # type: ignore[type-arg]
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(Struct, frozen=True):
     """Where all weights meet: `clip` by the global norm, or a decision to `skip` the step."""
 
     kind: Literal["clip", "skip"]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from placelogic.elaborate.complete import complete
 from placelogic.files import whole
@@ -21,8 +23,7 @@ if TYPE_CHECKING:
     from placelogic.program.program import Program
 
 
-@dataclass(frozen=True, slots=True)
-class Costed:
+class Costed(Struct, frozen=True):
     """The costs that could be derived; for the other specs, what is wrong with them."""
 
     costs: tuple[Cost, ...]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from dataclasses import replace
 from fractions import Fraction
 from itertools import takewhile
 
 from lark import Token, Transformer
 from lark.tree import Meta
+from msgspec.structs import replace
 
 from placelogic.problem import Problem
 from placelogic.program.catalog import SCHEDULES
