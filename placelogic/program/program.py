@@ -221,14 +221,19 @@ class Stages(Struct, frozen=True):
 
 
 class Conflict(Struct, frozen=True):
-    """CC01: one state of one group placed twice along an atom by equally specific statements."""
+    """CC01: one state of one group placed twice along an atom by equally specific statements; `how`, in words."""
 
     weights: str
     state: State
     axis: str
     first: Origin
     second: Origin
-    message: str
+    how: str
+
+    @property
+    def words(self) -> dict[str, str]:
+        """What is told of it."""
+        return {"states": "optimizer states" if self.state == "optimizer" else self.state, "how": self.how}
 
 
 class Expectation(Struct, frozen=True):

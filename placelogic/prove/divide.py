@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from math import gcd, lcm
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -43,10 +44,7 @@ def division_obligations(program: Program, sizes: Sizes) -> Iterator[Obligation]
             violation=violation,
             span=next(atom.span for atom in program.mesh.atoms if atom.name == one.axes[-1]),
             stated=False,
-            message=f"{_counted(size, one.dim)} cannot be dealt out evenly over {label}{_how(one)}",
-            label=f"{label} cuts `{one.tensor}` on {one.dim}{_fitting(size, one)}",
-            help=_help(size, one, label, _shared(program, sizes, one.axes)),
-            fault=None,
+            **_told(size, one, label, _shared(program, sizes, one.axes)),
             possible=possible,
         )
 
@@ -198,12 +196,22 @@ def _at_some_sizes(program: Program, sizes: Sizes, every: Iterable[Dealt]) -> bo
         return False
 
 
-def _counted(size: Ratio, dim: str) -> str:
-    return f"{dim} ({size.constant})" if size.constant is not None else dim
-
-
-def _how(one: Dealt) -> str:
-    return ": a ring of causal attention gives each device a piece from either end" if one.twice else ""
+def _told(size: Ratio, one: Dealt, label: str, shared: int) -> dict[str, Any]:
+    """Which sentence, and its words. `shared`: as `_shared` has it."""
+    room = _room(size, one)
+    return {
+        "variant": "open" if not room else "odd" if one.twice and room == 1 else "sizes",
+        "words": {
+            "size": f"{one.dim} ({size.constant})" if size.constant is not None else one.dim,
+            "label": label,
+            "dim": one.dim,
+            "tensor": f"`{one.tensor}`",
+            "ring": one.twice,
+            "fitting": room > 0,
+            "fits": _listed(divisors(room)) if room else "",
+            "all": _listed(divisors(shared or room)) if room else "",
+        },
+    }
 
 
 def _shared(program: Program, sizes: Sizes, axes: tuple[str, ...]) -> int:
@@ -217,20 +225,6 @@ def _room(size: Ratio, one: Dealt) -> int:
         return 0
     count = int(size.constant)
     return count // 2 if one.twice and count % 2 == 0 else 1 if one.twice else count
-
-
-def _fitting(size: Ratio, one: Dealt) -> str:
-    count = _room(size, one)
-    return f": {_listed(divisors(count))} would divide it" if count else ""
-
-
-def _help(size: Ratio, one: Dealt, label: str, shared: int) -> str:
-    count = _room(size, one)
-    if not count:
-        return f"let {label} divide {one.dim}"
-    if one.twice and count == 1:
-        return f"make {one.dim} even"
-    return f"sizes of {label} that divide all that it cuts: {_listed(divisors(shared or count))}"
 
 
 def _listed(found: list[int]) -> str:

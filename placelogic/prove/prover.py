@@ -24,6 +24,7 @@ from placelogic.prove.sizes import Sizes, sizes_of
 from placelogic.prove.smallest import Found, GaveUp, smallest
 from placelogic.prove.solver import RLIMIT, TIMEOUT_S, Limits, Named, Solver, Status
 from placelogic.report.diagnostic import Finding, Obligations, SpecReport
+from placelogic.report.sentences import Sentence, finding
 
 if TYPE_CHECKING:
     from placelogic.simulate.outcome import Outcome
@@ -72,7 +73,7 @@ def _decision(program: Program, options: Options) -> Decision:
     printed = _assumptions(program, named, sizes)
     trained = [weights for weights in program.weights if not weights.frozen]
     if not trained:
-        return Decision(_vacuous(program, printed, "nothing is trained: every weight group is frozen"))
+        return Decision(_vacuous(program, printed, Sentence("VA01", "frozen")))
     collected = collect(program, sizes)
     premises = Premises(tuple(fact for fact in sizes.background if fact != TRUE), named)
     solver = Solver(premises.facts, named, Limits(options.rlimit, options.timeout_s))
@@ -80,8 +81,8 @@ def _decision(program: Program, options: Options) -> Decision:
     basis = Basis(premises, (Question("assumptions", "some mesh is allowed", TRUE, possible.status),))
     if possible.status == "unsat":
         clash = ", ".join(f"`{name}`" for name in possible.core)
-        message = f"no mesh at all satisfies the assumptions {clash}" if clash else "no mesh at all is allowed"
-        return Decision(_vacuous(program, printed, message), basis)
+        why = Sentence("VA01", "clash" if clash else "no mesh", words={"clash": clash})
+        return Decision(_vacuous(program, printed, why), basis)
     if possible.status == "unknown":
         message = f"whether any mesh satisfies the assumptions: {possible.reason}"
         return Decision(_gave_up(program, printed, message), basis)
@@ -243,9 +244,9 @@ def _search(
 def _finding(
     program: Program, sizes: Sizes, one: Obligation, env: Mapping[str, int], at: Mapping[str, int] | None
 ) -> Finding:
-    from placelogic.prove.findings import finding  # and with it all that tells of faults: a proof needs none
+    from placelogic.prove.findings import refuted  # and with it all that tells of faults: a proof needs none
 
-    return finding(program, sizes, one, env, at)
+    return refuted(program, sizes, one, env, at)
 
 
 def _arranged(program: Program, findings: Iterable[Finding], own: Iterable[Finding]) -> tuple[Finding, ...]:
@@ -276,54 +277,25 @@ def _denominators(program: Program) -> Iterator[str]:
             yield f"{named} is computed of {of}, and divided by the tokens of these{over}"
 
 
-def _vacuous(program: Program, printed: tuple[str, ...], message: str) -> SpecReport:
-    told = Finding(
-        "VA01", "error", message, program.span, help="nothing is proved: drop or weaken what rules everything out"
-    )
-    return SpecReport(program.name, "vacuous", printed, findings=(told,))
+def _vacuous(program: Program, printed: tuple[str, ...], why: Sentence) -> SpecReport:
+    return SpecReport(program.name, "vacuous", printed, findings=(finding(why, program.span),))
 
 
 def _gave_up(program: Program, printed: tuple[str, ...], reason: str) -> SpecReport:
-    told = Finding(
-        "UN01",
-        "error",
-        f"the solver could not tell {reason}",
-        program.span,
-        help="fix some sizes in the spec (or with `placelogic check --at`), or raise --rlimit and --timeout",
-    )
+    told = finding(Sentence("UN01", "spec", words={"reason": reason}), program.span)
     return SpecReport(program.name, "undecided", printed, findings=(told,))
 
 
 def _unknown(one: Obligation, reason: str) -> Finding:
-    return Finding(
-        "UN01",
-        "error",
-        f"undecided: {one.name} ({reason})",
-        one.span,
-        weights=one.weights,
-        axes=one.axes,
-        help="fix some sizes in the spec (or with `placelogic check --at`), or raise --rlimit and --timeout",
-    )
+    return _open("UN01", "obligation", one, reason=reason)
 
 
 def _unconfirmed(one: Obligation, env: Mapping[str, int], confirmation: Confirmation) -> Finding:
     if confirmation.at is not None:
-        return Finding(
-            "UN03",
-            "error",
-            f"undecided: {one.name} fails in the calculus, but only on meshes too large to simulate",
-            one.span,
-            weights=one.weights,
-            axes=one.axes,
-            help="leave sizes open, so that a small mesh can show the fault",
-        )
+        return _open("UN03", "too large", one)
     shown = ", ".join(f"{name} = {value}" for name, value in env.items() if "." not in name)
-    return Finding(
-        "UN02",
-        "error",
-        f"undecided: {one.name} fails in the calculus at {shown}, but not in the exact simulation",
-        one.span,
-        weights=one.weights,
-        axes=one.axes,
-        help="this is a bug in placelogic: please report it with this file",
-    )
+    return _open("UN02", "not simulated", one, sizes=shown)
+
+
+def _open(code: str, variant: str, one: Obligation, **words: str) -> Finding:
+    return finding(Sentence(code, variant, one.weights, one.axes, {"obligation": one.name, **words}), one.span)

@@ -11,7 +11,7 @@ from placelogic.program import block as bl
 from placelogic.program.expr import evaluate
 from placelogic.program.plan import Plan
 from placelogic.program.program import Axes, Program
-from placelogic.simulate.layers.one import inputs
+from placelogic.run.layers.uses import inputs
 
 
 class Uneven(Struct, frozen=True):
