@@ -7,13 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-<<<<<<< HEAD
-from typing import Literal
-
-from msgspec import Struct
-from msgspec.structs import replace
-=======
->>>>>>> main
 
 from placelogic.program.program import Program, Reduce, Update, Weights, flat
 from placelogic.prove.factor import inverse, named_factor
@@ -82,20 +75,6 @@ def blame(
     if rooted := lying("root"):
         return told("GI01", "one share", rooted, fault)
     if len(set(every)) == 1 and every[0] is not None:
-<<<<<<< HEAD
-        flows = program.layering.flows if program.layering is not None else ()
-        partly = any(flow.weights == weights.name for flow in flows)
-        return _of_own_tokens(program, term, _constant(sizes, terms, env, every[0], what, rows, weights, partly))
-    return Blame(
-        "GI04",
-        table.axes,
-        f"{what} weighs work items differently",
-        "the factor depends on the work item",
-        "let every item count alike",
-        fault,
-        rows,
-    )
-=======
         counted = tuple(dict.fromkeys(a for t in terms if live(t, sizes, env) for a in t.counted))
         counted = tuple(axis for axis in counted if members(weights, sizes, axis).at(env) > 1)
         if counted:
@@ -106,9 +85,9 @@ def blame(
             times = "*".join(counted) if every[0] > 1 else "several"
             return told("GI02", "copies", counted, counted=what, times=times)
         axes, words = _constant(sizes, terms, env, every[0], weights)
-        return told("GI03", "factor", axes, **words)
+        variant, more = _tokens_of(program, term, axes)
+        return told("GI03", variant, axes, **words, **more)
     return told("GI04", "items", table.axes, fault)
->>>>>>> main
 
 
 def _missing(program: Program, weights: Weights, left: tuple[str, ...]) -> dict[str, str | bool] | None:
@@ -142,18 +121,13 @@ def _constant(
     return axes, {"factor": name or str(factor), "here": str(factor), "by": str(by)}
 
 
-def _of_own_tokens(program: Program, term: str | None, found: Blame) -> Blame:
-    """A constant factor that comes of what each device computes the loss of."""
+def _tokens_of(program: Program, term: str | None, axes: tuple[str, ...]) -> tuple[str, dict[str, str]]:
+    """How a constant factor over these axes is told, where it comes of the tokens that a device computes the loss of."""
     loss = next(loss for loss in program.work.losses if loss.name == term)
-    own = [axis for axis in found.axes if axis in loss.pieces and axis not in loss.over]
-    every = [axis for axis in found.axes if axis in loss.whole and axis in loss.over]
-    if found.code != "GI03" or not (own or every):
-        return found
-    axes = ", ".join(own or every)
-    label = f"each device along {axes} computes the loss of " + (
-        "its own piece, and divides by the tokens of that" if own else "everything, and its tokens are counted once more"
-    )
-    return replace(found, label=label, help="count every token once: `loss mean global`")
+    own = [axis for axis in axes if axis in loss.pieces and axis not in loss.over]
+    again = [axis for axis in axes if axis in loss.whole and axis in loss.over]
+    variant = "own piece" if own else "counted again" if again else "factor"
+    return variant, {"over": ", ".join(own or again)}
 
 
 def _in_parts(terms: tuple[Term, ...], sizes: Sizes, env: Mapping[str, int], weights: Weights) -> bool:

@@ -76,7 +76,7 @@ def _fits(sizes: Sizes, one: Dealt, each: Ratio) -> Formula:
 def division_facts(program: Program, sizes: Sizes, denied: frozenset[Axes]) -> Iterator[Named]:
     """What `division_assumptions` tells, for the solver: counterexamples and proofs are about sizes that divide.
     `denied`: axes of which it was found that they cannot."""
-    texts = dict(_told(program, sizes, denied))
+    texts = dict(_granted(program, sizes, denied))
     rooms: dict[Axes, int] = {}
     rest: dict[Axes, list[Formula]] = {}
     for one in _assumed(program, sizes):
@@ -101,7 +101,7 @@ def division_assumptions(program: Program, sizes: Sizes, denied: frozenset[Axes]
     """What a verdict takes for granted: a product of axes divides the dimensions that it cuts, where a dimension is
     not itself an open size (or a multiple of one), which stands for those that fit.
     `denied`: axes of which it was found that they cannot."""
-    yield from (text for _, text in _told(program, sizes, denied))
+    yield from (text for _, text in _granted(program, sizes, denied))
 
 
 def _assumed(program: Program, sizes: Sizes) -> Iterator[Dealt]:
@@ -115,7 +115,7 @@ def _assumed(program: Program, sizes: Sizes) -> Iterator[Dealt]:
             yield one
 
 
-def _told(program: Program, sizes: Sizes, denied: frozenset[Axes]) -> Iterator[tuple[Axes, str]]:
+def _granted(program: Program, sizes: Sizes, denied: frozenset[Axes]) -> Iterator[tuple[Axes, str]]:
     limits: dict[Axes, dict[str, str]] = {}
     for one in _assumed(program, sizes):
         assert program.layers is not None
