@@ -132,7 +132,7 @@ def behind(monkeypatch: pytest.MonkeyPatch) -> None:
         "placelogic.syntax.parse.parse": parse,
         "placelogic.syntax.format.format_text": format_text,
         "placelogic.elaborate.elaborate_file": elaborate_file,
-        "placelogic.elaborate.derive.derive": lambda program, stated: program,
+        "placelogic.elaborate.complete.derive": lambda program, stated: program,
         "placelogic.elaborate.show.show": lambda program: f"spec {program.name} {{\n}}\n",
         "placelogic.prove.Options": Options,
         "placelogic.prove.prove": prove,
