@@ -6,8 +6,9 @@ import os
 import stat
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from placelogic.problem import Problem, SpecError
 from placelogic.source import Span
@@ -20,8 +21,7 @@ def whole(path: str) -> Span:
     return Span(path, 1, 1, 1, 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """A file to read. `in_folder`: it was not named but found, so it may be a library. `problem`:
     there is nothing to read, and why. `data`: its content, where it is no file."""
 

@@ -20,9 +20,10 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
+
+from msgspec import Struct
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
@@ -45,8 +46,7 @@ class TooSlow(BaseException):
     """Raised by the timer. No Exception, so that nothing in the pipeline can catch it."""
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """`kind`: the stage that refused the input, or the verdicts it got, or `OFFENDER`."""
 
     kind: str

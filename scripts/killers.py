@@ -16,9 +16,10 @@ import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
+
+from msgspec import Struct
 
 MODULES = ["test_verdict_table", "test_more_verdicts"]
 NO_RULES = {
@@ -41,8 +42,7 @@ FIXES = {"test_lines"}
 """What is said of a fix matters here; elsewhere no fix is looked for."""
 
 
-@dataclass(frozen=True)
-class Check:
+class Check(Struct, frozen=True):
     """One call of one test function. `stem`: the spec file it is about."""
 
     stem: str

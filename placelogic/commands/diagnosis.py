@@ -8,8 +8,9 @@ import platform
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 State = Literal["ok", "missing", "bad", "info"]
 
@@ -32,8 +33,7 @@ _SPECS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Sign:
+class Sign(Struct, frozen=True):
     """One thing that was looked at. `bad`: placelogic does not work; `missing`: something optional is not there."""
 
     name: str

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from placelogic.report.diagnostic import FileReport, Finding, Report
+    from placelogic.report.diagnostic import FileReport, Report
     from placelogic.report.formats import Output
 
 STDIN = "<stdin>"
@@ -126,14 +126,14 @@ def stdin_bytes() -> bytes:
 
 def print_problems(file: FileReport) -> None:
     """On standard error, so that what a command prints stays usable."""
+    from placelogic.report.diagnostic import FindingSet
     from placelogic.report.terminal import Printer, terminal_width
     from placelogic.report.text import Look, finding_lines
 
     look = Look(terminal_width(sys.stderr))
     printer = Printer(sys.stderr)
-    told: list[Finding] = []
+    told = FindingSet()
     for spec in file.specs:
         for finding in spec.findings:
-            if finding not in told:  # what several specs share is told once
-                told.append(finding)
+            if told.add(finding):  # what several specs share is told once
                 printer.lines([(), *finding_lines(file, finding, look)])

@@ -6,9 +6,11 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from placelogic import __version__
 from placelogic.evidence.export import Export, slug
@@ -28,8 +30,7 @@ DISAGREEMENTS = "placelogic-disagreement"
 """The folder, below the current one, for questions that the solvers answer differently."""
 
 
-@dataclass(slots=True)
-class Evidence:
+class Evidence(Struct):
     """What is gathered during one run. `recheck`: ask the second solver too."""
 
     recheck: bool = False

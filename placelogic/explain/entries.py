@@ -5,8 +5,9 @@ A page is Markdown of a simple kind: a title `# CODE: one line`, sections, parag
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from placelogic.problem import closest
 
@@ -41,8 +42,7 @@ class UnknownCode(LookupError):
     """There is no such code; the message says which are near."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """`title`: one line. `body`: the Markdown after the title."""
 
     code: str

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from placelogic.evidence.gather import gather
 from placelogic.files import Found, whole
@@ -18,8 +20,7 @@ if TYPE_CHECKING:
     from placelogic.frontends import Imported, Request
 
 
-@dataclass(frozen=True, slots=True)
-class Made:
+class Made(Struct, frozen=True):
     """A spec made of a configuration, or the report of why there is none."""
 
     imported: Imported | None

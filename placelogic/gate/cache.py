@@ -14,10 +14,11 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from placelogic import __version__
 from placelogic.files import Found, cache_home, private
@@ -60,8 +61,7 @@ def program(recheck: bool = False) -> str:
     return digest.hexdigest()[:24]
 
 
-@dataclass(slots=True)
-class Cache:
+class Cache(Struct):
     """`folder` None: nothing is kept, and nothing found. `options`: everything in the settings that a verdict
     depends on, as text."""
 
@@ -166,7 +166,7 @@ def decided(report: FileReport) -> bool:
 
 
 def _form(report: FileReport) -> dict[str, Any]:
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     return as_dict(Report((replace(report, library=False),)))["files"][0]
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from placelogic.files import Found, find, whole
 from placelogic.gate import baseline as baselines
@@ -22,8 +24,7 @@ from placelogic.syntax.imports import folder_of, imported
 from placelogic.syntax.read import read_bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """`decided`: the files before the policy. `cached`: how many of them were not decided again. `baseline`:
     the one in use."""
 

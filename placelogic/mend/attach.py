@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from placelogic.mend.mend import mend
 from placelogic.report.diagnostic import FileReport, SpecReport, TextEdit

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 import torch
+from msgspec import Struct
+from msgspec.structs import replace
 
 from placelogic.layers.operations import tied
 from placelogic.program.program import BroadcastParams, GatherParams, Loop, Op, Program, Skip, Update
@@ -23,11 +24,10 @@ from placelogic.run.grid import Grid
 from placelogic.run.step import Event, drive, running
 from placelogic.run.stop import GroupStop
 from placelogic.simulate.arriving import lines_of
-from placelogic.simulate.events import looking
+from placelogic.simulate.events import looking, unskipped
 
 
-@dataclass(frozen=True, slots=True)
-class Gap:
+class Gap(Struct, frozen=True):
     """The largest difference to the single device on one rank. `what`: gradient (as fed to the
     optimizer), params, state (moments and master copies), clip, or, with weights None, forward (what the last block
     leaves), skip and order (rounding.py)."""
@@ -117,6 +117,8 @@ class Job:
         if self._reordered is not None:
             self._reordered.step(step, {g.number: self._name(g) for g in self.trained}, expected)
         runners = self._runners(step, expected)
+        if unskipped(self.program, self.data.microbatches) is not None:
+            self.gaps.append(Gap(None, step, "skip", 1.0))
         with self.comms.log.purpose("gradients"):
             self._drive(step, runners, complete, squares)
         if (gap := self.model.forward_gap()) is not None:
@@ -203,7 +205,7 @@ class Job:
         """Run all groups, from one common event to the next."""
 
         def decide(runner: Runner, _: Event) -> None:
-            for axes in looking(self.program, runner.state.group.name, runner.skips - 1):
+            for axes in looking(self.program, runner.state.group.name, runner.skips - 1, self.data.microbatches):
                 with self.comms.log.purpose("decisions"):
                     found = events.skip_disagreement(runner, axes, self.comms, self._stepping)
                 self.gaps.append(Gap(None, step, "skip", found))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from placelogic.files import whole
 from placelogic.problem import Problem, SpecError
@@ -30,8 +32,7 @@ OPTIMIZERS: dict[str, tuple[str | None, ...]] = {
 """Adam hides a gradient that is only scaled, so both are run unless told otherwise."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wishes:
+class Wishes(Struct, frozen=True):
     """What the command line asks for. `counterexamples`: only refuted specs. `way`:
     "direct", "native", or "both" where a component does what the program says."""
 

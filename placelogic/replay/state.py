@@ -134,6 +134,10 @@ class State:
                 self.theta = exchange(group, self.comms, rules, local, self.theta, local, self.theta)
 
     def broadcast(self, axes: Axes, root: int) -> None:
+        shapes = self.group.params_local
+        for members in self.group.groups(axes):
+            if root < len(members) and any(not torch.equal(shapes[x], shapes[members[root]]) for x in members):
+                raise GroupStop("the root of a broadcast does not hold what others would take from it")
         with self.comms.log.purpose("params"):
             self.theta = broadcasted(self.group, self.comms, self.theta, axes, root)
 

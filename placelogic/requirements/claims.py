@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from placelogic.problem import Problem, SpecError
 from placelogic.program.catalog import BYTES
@@ -26,8 +28,7 @@ if TYPE_CHECKING:
     from placelogic.session.session import Spec
 
 
-@dataclass(frozen=True, slots=True)
-class Judge:
+class Judge(Struct, frozen=True):
     """Of one file. `specs`: all of it, by name."""
 
     specs: Mapping[str, Spec]

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar
+
+from msgspec import Struct
 
 from placelogic.compat import assert_never
 from placelogic.program.expr import Expr
@@ -36,8 +37,7 @@ B = TypeVar("B")
 R = TypeVar("R", bound="Runner")  # type: ignore[type-arg]
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(Struct, frozen=True):
     """Where all weights meet: `clip` by the global norm, or a decision to `skip` the step."""
 
     kind: Literal["clip", "skip"]
@@ -148,7 +148,9 @@ class Runner(Generic[B]):
             case ScaleLoss(term, factor, _):
                 self.scale(self._fresh(), factor, self._terms.index(term))
             case Clip() | Skip():
-                yield self._event(op, fresh)
+                event = self._event(op, fresh)
+                if isinstance(op, Clip) or not self.dead:
+                    yield event
                 self._present = None
             case Update(name, _):
                 self._target = name
@@ -168,7 +170,7 @@ class Runner(Generic[B]):
         self.dead = not any(isinstance(o, Update) for o in after)
         self._present = fresh
         if isinstance(op, Skip):
-            self.skips += 1
+            self.skips += not self.dead  # one that no update comes after decides nothing
             self._target = next((o.buffer for o in (*after, *self._running) if isinstance(o, Update)), None)
             return Event("skip", op)
         self._target = self._feeding(op)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from placelogic.files import Found, whole
 from placelogic.problem import SpecError
@@ -96,8 +98,7 @@ def is_library(file: File) -> bool:
     return bool(file.statements) and all(isinstance(statement, shared) for statement in file.statements)
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(Struct, frozen=True):
     """Where to tell what concerns a spec as a whole: on its first line, instead of over all its lines."""
 
     whole: tuple[Span, ...]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
+
+from msgspec.structs import replace
 
 from placelogic.files import whole
 from placelogic.problem import Problem, SpecError, closest

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 if TYPE_CHECKING:
     from placelogic.cost.data import Options as Counting
@@ -16,8 +18,7 @@ if TYPE_CHECKING:
 Prover: TypeAlias = "Callable[[Program, Options], SpecReport]"
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """`at` fixes sizes by name. `rlimit` (solver steps) and `timeout` (seconds, wall clock) bound one
     query to the solver; None leaves its own limits. `fixes`: look for an edit that mends a refuted
     spec, for those not meant to be refuted ("wanted"), for all ("always"), or never (None). `recheck`:

@@ -102,6 +102,8 @@ class Machine:
             expected = {n: [v * factor % PRIME for v in values] for n, values in expected.items()}
         seen = self._seen(step)
         runners = self._runners(step, seen, expected)
+        if step == 1:
+            self.differences += events.spared(self.program, self.work.microbatches)
         self._drive(step, runners, complete, squares)
         for group in self.trained:
             state = self.states[group.number]
@@ -197,7 +199,7 @@ class Machine:
 
     def _decide(self, step: int, runner: Runner) -> None:
         name = runner.state.group.name
-        for axes in events.looking(self.program, name, runner.skips - 1):
+        for axes in events.looking(self.program, name, runner.skips - 1, self.work.microbatches):
             x = events.disagreeing(runner, axes, self._stepping)
             if x is not None:
                 message = f"({self.grid.name(x)}) sees other gradients of `{name}` and may decide otherwise"

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 import placelogic
-
 from placelogic.editor.define import definition, file_of, references
 from placelogic.editor.hover import hover
 from placelogic.editor.names import at, occurrences

@@ -13,9 +13,8 @@ from typing import Any
 
 import pytest
 
-from placelogic.commands import diagnosis
 from placelogic.cli import main
-from placelogic.commands import NAMES
+from placelogic.commands import NAMES, diagnosis
 from placelogic.gate.config import load
 from tests.gate.conftest import BAD, BAD_LINE, GOOD
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from placelogic.session import parallel
 from placelogic.cli import main
 from placelogic.files import find
+from placelogic.session import parallel
 from placelogic.session.files import check_files
 from placelogic.session.settings import Settings
 from tests.gate.conftest import BAD, GOOD

@@ -60,7 +60,7 @@ def counts(path: Path) -> Counter[str]:
             continue
         assert not told, spec
         if spec.recheck is not None:
-            found.update({name: getattr(spec.recheck, name) for name in Recheck.__dataclass_fields__})
+            found.update({name: getattr(spec.recheck, name) for name in Recheck.__struct_fields__})
         else:
             assert spec.verdict == "error"
     return found
