@@ -91,6 +91,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: list[str]) -> int:
+    from placelogic.io.quoting import visible
+
     nothing_asked = not arguments
     try:
         with cli.make_context("placelogic", arguments or ["--help"]) as context:
@@ -99,6 +101,6 @@ def _run(arguments: list[str]) -> int:
         return 2 if nothing_asked else exit_.exit_code
     except click.ClickException as error:
         command = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "placelogic"
-        said = " ".join(error.format_message().split()).rstrip(".")
+        said = visible(" ".join(error.format_message().split()).rstrip("."))
         click.echo(f"{command}: {said[:1].lower()}{said[1:]} (see {command} --help)", err=True)
         return 2

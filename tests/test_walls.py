@@ -35,6 +35,7 @@ HOMES = {
 
 APART = {
     "simulate": ("placelogic.prove",),
+    "run": ("placelogic.prove", "placelogic.simulate", "placelogic.replay"),
     "gate": ("placelogic.prove", "placelogic.elaborate", "placelogic.simulate"),
     "prove": ("placelogic.cost", "placelogic.replay"),
     "syntax": ("placelogic.elaborate", "placelogic.prove", "placelogic.simulate", "placelogic.report"),

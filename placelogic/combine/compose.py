@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from placelogic.combine.strategies import Strategy, bound, scope_of, strategy
 from placelogic.elaborate.bind import axis_names
@@ -28,8 +29,7 @@ _WEIGHTS = {
 """One weight group of each kind but `latent`, which strategies place as norms. The embedding is tied: without stages, that says nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """One strategy of a combination, as it is called: `zero2(d)`."""
 
     name: str
@@ -37,8 +37,7 @@ class Part:
     axes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Composition:
+class Composition(Struct, frozen=True):
     """`text`: the spec. `axes`: of the mesh, in order. `same_axis`: whether the strategies share their first one."""
 
     parts: tuple[Part, ...]
@@ -99,7 +98,7 @@ def _given(call: ast.StrategyCall, known: Strategy) -> Iterator[str]:
 def _part(
     call: ast.StrategyCall, scope: Scope, taken: list[str], shared: str | None, same_axis: bool
 ) -> tuple[Part, str | None]:
-    from placelogic.syntax.unparse import call_text
+    from placelogic.syntax.forms import text_of
 
     known = strategy(call.name, scope, call.span)
     given = {name for name, _ in bound(call, known.parameters)}
@@ -118,7 +117,7 @@ def _part(
         added.append((parameter, axis))
     if same_axis and shared is None and axes:
         shared = axes[0]
-    written = call_text(ast.StrategyCall(call.name, _tidy(call, added, known), call.span))
+    written = text_of(ast.StrategyCall(call.name, _tidy(call, added, known), call.span))
     return Part(call.name, written, tuple(axes)), shared
 
 

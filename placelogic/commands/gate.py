@@ -22,6 +22,7 @@ from placelogic.commands.options import (
 if TYPE_CHECKING:
     from placelogic.gate.config import Loaded
     from placelogic.gate.run import Outcome
+    from placelogic.problem import SpecError
 
 
 @click.command(short_help="Check the specs of a repository, under its policy.")
@@ -57,9 +58,9 @@ def gate(files: tuple[str, ...], config: str | None, config_show: bool, watch: b
     Exit codes, also of --write-baseline for what it cannot accept: 0 nothing fails, 1 any refuted (and not accepted) or denied by the policy, 2 any error,
     3 any undecided or vacuous.
     """
-    from placelogic.failing import failed
     from placelogic.gate.config import load
     from placelogic.problem import SpecError
+    from placelogic.session.errors import failed
 
     if given["write_baseline"] and not (given["reason"] or "").strip():
         raise click.UsageError("--write-baseline needs a --reason: an entry without one is an error")
@@ -76,12 +77,18 @@ def gate(files: tuple[str, ...], config: str | None, config_show: bool, watch: b
         if watch:
             from placelogic.gate.watch import watch_files
 
-            return watch_files(lambda: load(config), loaded, files, lambda now: _once(now, files, **given))
+            return watch_files(lambda: load(config), loaded, files, lambda now: _once(now, files, **given), _tell)
         return _once(loaded, files, **given)
     except SpecError as error:
         path = error.problems[0].span.path
         print_problems(failed(path, _text(path), error))
         return 2
+
+
+def _tell(error: SpecError) -> None:
+    from placelogic.session.errors import failed
+
+    print_problems(failed(error.problems[0].span.path, "", error))
 
 
 def _once(
@@ -151,6 +158,7 @@ def _write_baseline(loaded: Loaded, outcome: Outcome, reason: str) -> int:
     """Write it, say what still fails with it, and end as the gate will."""
     from placelogic.gate.baseline import read, written
     from placelogic.gate.run import baseline_path, judged
+    from placelogic.io.quoting import shell, visible
     from placelogic.report.formats import write_text
     from placelogic.report.gate import failing
 
@@ -158,13 +166,14 @@ def _write_baseline(loaded: Loaded, outcome: Outcome, reason: str) -> int:
     text = written(old, outcome.report.files, reason)
     write_text(old.path, text)
     number = text.count('"fingerprint"')
-    click.echo(f"{baseline_path(loaded)}: {number} finding{'s' * (number != 1)} accepted", err=True)
+    click.echo(visible(f"{baseline_path(loaded)}: {number} finding{'s' * (number != 1)} accepted"), err=True)
     if loaded.config.baseline is None:
-        click.echo(f'add `baseline = "{old.path}"` to the configuration, or give --baseline {old.path}', err=True)
+        add = f'add `baseline = "{visible(old.path)}"` to the configuration, or give --baseline {shell(old.path)}'
+        click.echo(add, err=True)
     report = judged(loaded, outcome.decided, read(old.path), complete=True)
     left = [f"  {file.path}: {finding.code}: {finding.message}" for file in report.files for finding in failing(file)]
     if left:
-        click.echo("\n".join(("cannot be accepted, and still fails:", *left)), err=True)
+        click.echo("\n".join(("cannot be accepted, and still fails:", *map(visible, left))), err=True)
     return report.exit_code
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 
 import click
 
@@ -21,8 +20,9 @@ def init(root: str, specs: str) -> int:
     placelogic init
     placelogic init ../trainer --specs training/specs
     """
+    from placelogic.gate.start import start
+    from placelogic.io.quoting import shell, visible
     from placelogic.problem import SpecError
-    from placelogic.starting import start
 
     if os.path.isabs(specs) or ".." in specs.replace("\\", "/").split("/"):
         raise click.UsageError("--specs is a folder below FOLDER")
@@ -35,9 +35,9 @@ def init(root: str, specs: str) -> int:
             f"cannot write `{error.filename}`: {(error.strerror or str(error)).lower()}"
         ) from None
     for path in started.written:
-        click.echo(f"wrote {os.path.normpath(path)}")
+        click.echo(visible(f"wrote {os.path.normpath(path)}"))
     for path in started.kept:
-        click.echo(f"left alone {os.path.normpath(path)}: it is there already")
-    there = "" if os.path.normpath(root) == "." else f"cd {shlex.quote(root)} && "
+        click.echo(visible(f"left alone {os.path.normpath(path)}: it is there already"))
+    there = "" if os.path.normpath(root) == "." else f"cd {shell(root)} && "
     click.echo(f"next: {there}placelogic gate")
     return 0

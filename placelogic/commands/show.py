@@ -25,8 +25,9 @@ def show(file: str, name: str | None, who: bool, at: dict[str, int]) -> int:
     placelogic show ablations.place --spec zero3 --at tp=1
     placelogic show llama.place --who
     """
-    from placelogic.checking import failed
-    from placelogic.showing import show_text
+    from placelogic.report.terminal import document
+    from placelogic.session.errors import failed
+    from placelogic.session.show import show_text
     from placelogic.syntax.read import decode, read_source
 
     path, text = STDIN if file == STDIN_ARGUMENT else file, ""
@@ -36,6 +37,6 @@ def show(file: str, name: str | None, who: bool, at: dict[str, int]) -> int:
     except Exception as error:
         print_problems(failed(path, text, error))
         return 2
-    sys.stdout.write("\n".join(shown.texts))
+    document(sys.stdout, "\n".join(shown.texts))
     print_problems(shown.problems)
     return shown.problems.exit_code

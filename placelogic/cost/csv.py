@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from placelogic.cost.json import parseable
 from placelogic.cost.tables import tables
 from placelogic.cost.totals import Cost
+from placelogic.io import quoting
 
 HEAD = ("spec", "table", "quantity", "value", "unit", "formula")
 
@@ -20,10 +21,11 @@ def render(costs: Sequence[Cost], per: str) -> str:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(HEAD)
     for cost in costs:
+        name = quoting.csv(quoting.visible(cost.name))
         for table in tables(cost, per):
             for row in table.rows:
                 value = cost.known(row.formula)
                 shown = "" if value is None else int(value) if value.denominator == 1 else float(value)
-                labels = "; ".join(filter(None, row.labels))
-                writer.writerow([cost.name, table.title, labels, shown, row.unit, parseable(row.formula)])
+                labels = quoting.csv("; ".join(filter(None, row.labels)))
+                writer.writerow([name, table.title, labels, shown, row.unit, parseable(row.formula)])
     return out.getvalue()

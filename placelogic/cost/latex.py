@@ -14,6 +14,7 @@ from sympy.printing.latex import LatexPrinter, tex_greek_dictionary, translate
 from placelogic.cost.tables import Row, Table, tables
 from placelogic.cost.text import human
 from placelogic.cost.totals import Cost
+from placelogic.io import quoting
 
 TERMS_PER_LINE = 4
 
@@ -39,7 +40,7 @@ def letter(name: str, *, axis: bool = False) -> str:
     """The symbol of a size."""
     plain = name.rstrip("_")
     if axis and plain != "N":
-        return f"N_{{{_escaped(plain)}}}"
+        return f"N_{{{quoting.latex(plain)}}}"
     if plain in ("P", "Psi", "params"):
         return r"\Psi"
     if len(plain) == 1:
@@ -47,7 +48,7 @@ def letter(name: str, *, axis: bool = False) -> str:
     greek = translate(plain)
     if plain.lower() in tex_greek_dictionary or greek != plain:
         return greek if greek.startswith("\\") else rf"\mathrm{{{greek}}}"
-    return rf"\mathrm{{{_escaped(plain)}}}"
+    return rf"\mathrm{{{quoting.latex(plain)}}}"
 
 
 def writer(cost: Cost) -> Writer:
@@ -77,20 +78,20 @@ def document(costs: Sequence[Cost], per: str) -> str:
 
 def _one(cost: Cost, per: str) -> Iterator[str]:
     write = writer(cost)
-    yield rf"\subsection*{{{_escaped(cost.name)}}}"
+    yield rf"\subsection*{{{quoting.latex(cost.name)}}}"
     if cost.values:
         sizes = ", ".join(f"{write.doprint(sympy.Symbol(name))} = {value}" for name, value in cost.values.items())
         yield rf"Sizes: ${sizes}$."
         yield ""
     for table in tables(cost, per):
-        yield rf"\paragraph{{{_escaped(table.title)}}}"
+        yield rf"\paragraph{{{quoting.latex(table.title)}}}"
         yield ""
         yield from _table(cost, table, write)
         long = [row for row in table.rows if not _short(row.formula)]
         if long:
             yield from _displayed(long, write)
     yield r"\begin{itemize}"
-    yield from (rf"\item {_escaped(note)}" for note in cost.notes)
+    yield from (rf"\item {quoting.latex(note)}" for note in cost.notes)
     yield r"\end{itemize}"
 
 
@@ -108,12 +109,12 @@ def _table(cost: Cost, table: Table, write: Writer) -> Iterator[str]:
     columns.append("formula")
     yield rf"\begin{{tabular}}{{{'l' * len(columns)}}}"
     yield r"\toprule"
-    yield " & ".join(map(_escaped, columns)) + r" \\"
+    yield " & ".join(map(quoting.latex, columns)) + r" \\"
     yield r"\midrule"
     for row, value in zip(table.rows, values, strict=True):
-        cells = [*map(_escaped, row.labels)]
+        cells = [*map(quoting.latex, row.labels)]
         if known:
-            cells.append("" if value is None else _escaped(human(value, row.unit)))
+            cells.append("" if value is None else quoting.latex(human(value, row.unit)))
         cells.append(rf"$\displaystyle {write.doprint(row.formula)}$" if _short(row.formula) else "below")
         yield " & ".join(cells) + r" \\[0.5ex]"
     yield r"\bottomrule"
@@ -129,7 +130,7 @@ def _displayed(rows: Sequence[Row], write: Writer) -> Iterator[str]:
 
 
 def _equation(row: Row, write: Writer) -> Iterator[str]:
-    name = rf"\text{{{_escaped(' '.join(row.labels))}}}"
+    name = rf"\text{{{quoting.latex(' '.join(row.labels))}}}"
     if not row.formula.is_Add or len(row.formula.args) <= TERMS_PER_LINE:
         yield f"{name} &= {write.doprint(row.formula)}"
         return
@@ -140,12 +141,3 @@ def _equation(row: Row, write: Writer) -> Iterator[str]:
         lead = f"{name} &= " if start == 0 else r"&\quad "
         more = r" \\" if start + TERMS_PER_LINE < len(terms) else ""
         yield f"{lead}{sign}{part}{more}"
-
-
-_SPECIAL = {"_": r"\_", "%": r"\%", "&": r"\&", "#": r"\#", "$": r"\$", "{": r"\{", "}": r"\}",
-            "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}",
-            ">": r"\textgreater{}", "<": r"\textless{}"}  # fmt: skip
-
-
-def _escaped(text: str) -> str:
-    return "".join(_SPECIAL.get(character, character) for character in text)

@@ -7,9 +7,9 @@ layers of a stage and the micro-batches in flight. A spec without blocks has nei
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 import sympy
+from msgspec import Struct
 
 from placelogic.cost.data import Collective, Held, Options, Place, Transient
 from placelogic.cost.schedule import in_flight, in_flight_at_end, in_flight_at_start
@@ -18,13 +18,13 @@ from placelogic.cost.stages import bounded, mixed, repeated
 from placelogic.cost.symbols import Sizes, largest, total
 from placelogic.cost.widths import width, widths_of
 from placelogic.layers.derive import complete
-from placelogic.layers.operations import weights_of
 from placelogic.layers.saved import Saved, hosted, saved, spanning
 from placelogic.layers.sent import Sent, sent
 from placelogic.layers.stages import stage_of
 from placelogic.problem import Problem, SpecError
 from placelogic.program.block import Block
 from placelogic.program.expr import show
+from placelogic.program.operations import weights_of
 from placelogic.program.plan import Plan
 from placelogic.program.program import Program
 
@@ -66,8 +66,7 @@ def _listed(names: Iterable[str]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
-@dataclass(frozen=True, slots=True)
-class _Reading:
+class _Reading(Struct, frozen=True):
     """A program whose layers are known, with what turns its dimensions into sizes."""
 
     program: Program

@@ -8,6 +8,7 @@ from placelogic.cost.latex import Writer, writer
 from placelogic.cost.tables import Row, tables
 from placelogic.cost.text import human
 from placelogic.cost.totals import Cost
+from placelogic.io.quoting import markdown
 
 
 def render(costs: Sequence[Cost], per: str) -> str:
@@ -16,7 +17,7 @@ def render(costs: Sequence[Cost], per: str) -> str:
 
 def _one(cost: Cost, per: str) -> Iterator[str]:
     write = writer(cost)
-    yield f"## {cost.name}"
+    yield f"## {markdown(cost.name)}"
     yield ""
     if cost.values:
         yield "Sizes: " + ", ".join(f"`{name}` = {value}" for name, value in cost.values.items())
@@ -30,12 +31,12 @@ def _one(cost: Cost, per: str) -> Iterator[str]:
         yield from (_line(cost, row, write) for row in table.rows)
         yield ""
     for note in cost.notes:
-        yield f"- {note}"
+        yield f"- {markdown(note)}"
     yield ""
 
 
 def _line(cost: Cost, row: Row, write: Writer) -> str:
     value = cost.known(row.formula)
     number = "" if value is None else human(value, row.unit)
-    labels = [label.replace("|", r"\|") for label in row.labels]
+    labels = map(markdown, row.labels)
     return f"| {' | '.join([*labels, number, f'${write.doprint(row.formula)}$'])} |"

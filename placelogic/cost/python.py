@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import keyword
+import re
 from collections.abc import Iterator, Sequence
 
 import sympy
 from sympy.printing.pycode import PythonCodePrinter
 
 from placelogic.cost.totals import Cost
+from placelogic.io.quoting import python
 
 NUMPY = "_np"
 """How the module calls NumPy: no size is named so."""
@@ -50,7 +52,7 @@ class _Printer(PythonCodePrinter):
 def render(costs: Sequence[Cost], version: str) -> str:
     """One function for each total of each spec; with several specs the names begin with theirs."""
     lines = [
-        f'"""Memory and traffic of {", ".join(cost.name for cost in costs)}, as derived by placelogic {version}.',
+        f'"""Memory and traffic of {", ".join(python(cost.name) for cost in costs)}, as derived by placelogic {version}.',
         "",
         "Bytes of one device, the worst or busiest, and step. Every argument is a size: a number, or a NumPy array,",
         'all of one shape or broadcast. Sizes that the spec fixes have that value as their default."""',
@@ -131,5 +133,5 @@ def _default(cost: Cost, name: str) -> str:
 
 
 def _identifier(name: str) -> str:
-    text = "".join(character if character.isidentifier() or character.isdigit() else "_" for character in name)
+    text = re.sub(r"[^A-Za-z0-9_]", "_", name)
     return f"_{text}" if not text or text[0].isdigit() or keyword.iskeyword(text) else text

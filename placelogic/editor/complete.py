@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from placelogic.editor.text import Text
 from placelogic.program import catalog
+from placelogic.source import Span
 from placelogic.syntax import ast
 from placelogic.syntax.cursor import Cursor, cursor
 
@@ -16,8 +18,7 @@ Sort = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """`detail`: a few words beside it."""
 
     text: str
@@ -81,7 +82,7 @@ def _names(here: Cursor, text: Text) -> Iterator[Choice]:
     elif last == "use" and here.depth:
         yield from _arguments(here, text)
     elif here.before[:1] == ("expect",):
-        from placelogic.explaining import codes, entry
+        from placelogic.explain.entries import codes, entry
 
         yield from (Choice(code, "code", entry(code).title) for code in codes() if code[:2] in ("GI", "SC", "FW", "CC"))
         yield from _of(("weights",), text)
@@ -101,12 +102,8 @@ def _names(here: Cursor, text: Text) -> Iterator[Choice]:
 def _of(sorts: Iterable[Sort], text: Text) -> Iterator[Choice]:
     for sort in sorts:
         match sort:
-            case "axis":
-                yield from (Choice(name, "axis", detail) for name, detail in axes(text).items())
-            case "size":
-                yield from (Choice(name, "size", detail) for name, detail in sizes(text).items())
-            case "weights":
-                yield from (Choice(name, "weights", detail) for name, detail in weights(text).items())
+            case "axis" | "size" | "weights":
+                yield from (Choice(name, sort, detail) for name, detail in details(text, sort).items())
             case "kind":
                 yield from (Choice(name, "kind", f"all weights of kind {name}") for name in catalog.KINDS)
             case "strategy" | "model":
@@ -157,34 +154,43 @@ def _parameters(name: str, text: Text) -> Iterator[Choice]:
         yield from (Choice(param.name, "parameter", signature(definition.node)) for param in definition.node.params)
 
 
-def axes(text: Text) -> dict[str, str]:
-    """The axes of the file, with what is known of their size."""
-    from placelogic.program.expr import show
+class Declared(Struct, frozen=True):
+    """What is known of a name that a file can use. `span`: the statement, or its part, that declares it."""
 
-    found: dict[str, str] = {}
-    for statement in text.statements:
-        match statement:
-            case ast.MeshStmt(declared):
-                for axis in declared:
-                    found[axis.name] = f"axis of size {show(axis.size)}" if axis.size is not None else "axis"
-            case ast.AxisStmt(name, factors):
-                found[name] = f"axis = {' * '.join(factors.names)}"
-    return found
+    name: str
+    sort: Sort
+    detail: str
+    span: Span
 
 
-def sizes(text: Text) -> dict[str, str]:
-    """The sizes of the file, with their values."""
+def declared(text: Text) -> Iterator[Declared]:
+    """Axes, sizes and weights of the file, of those that it imports, and of the models that it uses."""
     from placelogic.program.expr import Name, show
 
-    found: dict[str, str] = {}
+    sizes: set[str] = set()
     for statement in text.statements:
         match statement:
+            case ast.MeshStmt(axes):
+                for axis in axes:
+                    detail = f"axis of size {show(axis.size)}" if axis.size is not None else "axis"
+                    yield Declared(axis.name, "axis", detail, axis.span)
+            case ast.AxisStmt(name, factors, span):
+                yield Declared(name, "axis", f"axis = {' * '.join(factors.names)}", span)
             case ast.LetStmt(items):
+                sizes.update(item.name for item in items)
                 for item in items:
-                    found[item.name] = f"= {show(item.value)}" if item.value is not None else "any size"
-            case ast.MicrobatchesStmt(Name(name)):
-                found.setdefault(name, "the number of micro-batches")
-    return found
+                    detail = f"= {show(item.value)}" if item.value is not None else "any size"
+                    yield Declared(item.name, "size", detail, item.span)
+            case ast.MicrobatchesStmt(Name(name), span) if name not in sizes:
+                yield Declared(name, "size", "the number of micro-batches", span)
+    for group in groups(text):
+        kind = next((prop.name for prop in group.props if isinstance(prop, ast.KindProp)), "matrix")
+        yield Declared(group.name, "weights", f"weights, kind {kind}", group.span)
+
+
+def details(text: Text, sort: Sort) -> dict[str, str]:
+    """The declared names of one sort, with what is known of each."""
+    return {one.name: one.detail for one in declared(text) if one.sort == sort}
 
 
 def groups(text: Text) -> Iterator[ast.WeightsStmt]:
@@ -196,12 +202,3 @@ def groups(text: Text) -> Iterator[ast.WeightsStmt]:
             definition = text.scope.find(statement.name)
             if definition is not None:
                 yield from (s for s in definition.node.body if isinstance(s, ast.WeightsStmt))
-
-
-def weights(text: Text) -> dict[str, str]:
-    """The names of the weights, with their kinds."""
-    found: dict[str, str] = {}
-    for group in groups(text):
-        kind = next((prop.name for prop in group.props if isinstance(prop, ast.KindProp)), "matrix")
-        found[group.name] = f"weights, kind {kind}"
-    return found

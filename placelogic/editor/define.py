@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from importlib import resources
 
-from placelogic.editor.complete import groups
+from placelogic.editor.complete import declared
 from placelogic.editor.names import at
 from placelogic.editor.text import Text
 from placelogic.problem import SpecError
@@ -26,18 +26,13 @@ def definition(text: Text, line: int, column: int) -> Span | None:
     here = next((o.span for o in text.names if o.key == found.key and o.declares), None)
     if here is not None:
         return here
-    match found.space:
-        case "definition":
-            known = text.scope.find(found.name)
-            return _named(text, known.node.span, found.name) if known is not None else None
-        case "weights":
-            group = next((group for group in groups(text) if group.name == found.name), None)
-            return _named(text, group.span, found.name) if group is not None else None
-        case "size":
-            declared = _declared(text, found.name)
-            return _named(text, declared, found.name) if declared is not None else None
-        case _:
-            return None
+    if found.space == "definition":
+        known = text.scope.find(found.name)
+        place = known.node.span if known is not None else None
+    else:
+        sorts = {"weights": ("weights",), "size": ("axis", "size")}.get(found.space, ())
+        place = next((one.span for one in declared(text) if one.name == found.name and one.sort in sorts), None)
+    return _named(text, place, found.name) if place is not None else None
 
 
 def references(text: Text, line: int, column: int) -> tuple[Span, ...]:
@@ -75,30 +70,9 @@ def _import(text: Text, line: int) -> Span | None:
     return None
 
 
-def _declared(text: Text, name: str) -> Span | None:
-    """A size or an axis that an imported file declares."""
-    for statement in text.statements:
-        match statement:
-            case ast.MeshStmt(axes):
-                places = [axis.span for axis in axes if axis.name == name]
-            case ast.LetStmt(items):
-                places = [item.span for item in items if item.name == name]
-            case ast.AxisStmt(name=axis, span=span):
-                places = [span] if axis == name else []
-            case _:
-                continue
-        if places:
-            return places[0]
-    return None
-
-
-def _named(text: Text, span: Span, name: str) -> Span:
-    """The word itself, on the first line of what declares it."""
-    import re
-
-    lines = source(text, span).split("\n")
-    line = lines[span.line - 1] if span.line <= len(lines) else ""
-    word = re.compile(rf"\b{re.escape(name)}\b").search(line, span.column - 1)
-    if word is None:
-        return span
-    return Span(span.path, span.line, word.start() + 1, span.line, word.end() + 1)
+def _named(text: Text, place: Span, name: str) -> Span:
+    """The name itself, in what declares it."""
+    there = text if place.path == text.path else Text(place.path, source(text, place))
+    start = (place.line, place.column)
+    found = (o.span for o in there.names if o.declares and o.name == name and (o.span.line, o.span.column) >= start)
+    return next(found, place)

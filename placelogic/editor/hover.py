@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
-from placelogic.editor.complete import axes, signature, sizes
+from placelogic.editor.complete import details, signature
 from placelogic.editor.define import source
 from placelogic.editor.names import Occurrence, at
 from placelogic.editor.text import Text
@@ -24,6 +25,8 @@ _MODES = {
 _MODES |= {"replicated": _MODES["R"], "sharded": _MODES["S"], "gathered": _MODES["S*"],
            "materialized": _MODES["M"], "offloaded": _MODES["O"]}  # fmt: skip
 
+_WORD = re.compile(r"S\*|\w+")
+
 
 def hover(text: Text, line: int, column: int) -> tuple[str, Span] | None:
     """The Markdown and the word it is about; None where there is nothing to say. Places count from 1."""
@@ -31,18 +34,17 @@ def hover(text: Text, line: int, column: int) -> tuple[str, Span] | None:
     if found is not None:
         told = _name(text, found)
         return (told, found.span) if told else None
-    word = next((w for w in text.words if w.span.line == line and w.span.column <= column < w.span.end_column), None)
-    if word is None:
-        return None
-    told = _word(word.text)
-    return (told, word.span) if told else None
+    content = text.lines[line - 1].partition("#")[0] if 0 < line <= len(text.lines) else ""
+    word = next((match for match in _WORD.finditer(content) if match.start() < column <= match.end()), None)
+    told = _word(word[0]) if word is not None else ""
+    return (told, Span(text.path, line, word.start() + 1, line, word.end() + 1)) if word is not None and told else None
 
 
 def _word(word: str) -> str:
     """A word of the language: a mode, a code, or the first word of a statement."""
     if word in _MODES:
         return _MODES[word]
-    from placelogic.explaining import UnknownCode, entry
+    from placelogic.explain.entries import UnknownCode, entry
     from placelogic.syntax.phrases import EXAMPLES
 
     if word.isupper() and len(word) == 4:
@@ -112,11 +114,11 @@ def _in_spec(text: Text, owner: Span) -> bool:
 
 
 def _declared(text: Text, name: str) -> str:
-    known = axes(text)
+    known = details(text, "axis")
     if name in known:
         facts = [line for program in text.programs for line in _axis(program, name)]
         return "\n".join([f"**{name}**: {known[name]}", *(f"\n- {fact}" for fact in dict.fromkeys(facts))])
-    known = sizes(text)
+    known = details(text, "size")
     return f"**{name}** {known[name]}" if name in known else ""
 
 

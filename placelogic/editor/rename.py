@@ -6,9 +6,9 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from placelogic.editor.complete import axes, sizes, weights
+from placelogic.editor.complete import declared
 from placelogic.editor.define import definition, file_of
-from placelogic.editor.names import Occurrence, Space, at, occurrences, words
+from placelogic.editor.names import Occurrence, Space, at, occurrences
 from placelogic.editor.text import Text
 from placelogic.files import find
 from placelogic.problem import SpecError
@@ -64,15 +64,10 @@ def rename(text: Text, line: int, column: int, new: str, opened: Mapping[str, st
 
 def _taken(text: Text, space: Space) -> Iterable[str]:
     """What models and imported files declare."""
-    match space:
-        case "weights":
-            return weights(text)
-        case "size":
-            return {*axes(text), *sizes(text)}
-        case "definition":
-            return {*text.scope.imported, *text.scope.own}
-        case _:
-            return ()
+    if space == "definition":
+        return {*text.scope.imported, *text.scope.own}
+    sorts = {"weights": ("weights",), "size": ("axis", "size")}.get(space, ())
+    return {one.name for one in declared(text) if one.sort in sorts}
 
 
 def _changed(text: Text, key: tuple, new: str) -> tuple[Span, ...]:
@@ -83,7 +78,7 @@ def _changed(text: Text, key: tuple, new: str) -> tuple[Span, ...]:
     spans = tuple(one.span for one in before if one.key == key)
     changed = _replaced(text.text, spans, new)
     try:
-        after = occurrences(parse(changed, text.path), words(changed, text.path))
+        after = occurrences(parse(changed, text.path))
     except SpecError as error:
         raise CannotRename(f"`{new}` has another meaning there: {error.problems[0].message}") from None
     expected = [(one.space, new if one.key == key else one.name, one.declares) for one in before]

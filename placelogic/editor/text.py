@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from placelogic.editor.names import Occurrence, Word, occurrences, words
+from placelogic.editor.names import Occurrence, occurrences
 from placelogic.problem import SpecError
 from placelogic.syntax.parse import normalised, parse
 
@@ -64,16 +64,10 @@ class Text:
         self._last = None
 
     @cached_property
-    def words(self) -> tuple[Word, ...]:
-        """Every token, of the readable text."""
-        text = self.readable
-        return words(text.text, text.path) if text.file is not None else ()
-
-    @cached_property
     def names(self) -> tuple[Occurrence, ...]:
         """Every name, of the readable text."""
         file = self.readable.file
-        return occurrences(file, self.words) if file is not None else ()
+        return occurrences(file) if file is not None else ()
 
     @cached_property
     def scope(self) -> Scope:
@@ -117,7 +111,7 @@ class Text:
     @cached_property
     def programs(self) -> tuple[Program, ...]:
         """The complete programs of those specs that have one."""
-        from placelogic.checking import complete
+        from placelogic.elaborate.complete import complete
 
         found = []
         for spec in self.specs:

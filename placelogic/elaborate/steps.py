@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from placelogic.compat import assert_never
+from msgspec import Struct
+from msgspec.structs import replace
+
 from placelogic.elaborate.log import Item, Log
 from placelogic.elaborate.sizes import Sizes
-from placelogic.elaborate.targets import Group, Groups, agree, select, strongest
+from placelogic.elaborate.targets import Groups, agree, select, strongest
 from placelogic.problem import closest
 from placelogic.program import expr as ex
 from placelogic.program import program as pg
+from placelogic.program.expr import tokens_of
 from placelogic.program.program import Axes, LossTerm, Op
 from placelogic.source import NOWHERE, Span
 from placelogic.syntax import ast
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class StatedStep:
+class StatedStep(Struct, frozen=True):
     """The step block that wins for some weights. `level`: how specifically it names them."""
 
     item: Item
@@ -56,15 +57,14 @@ def without_spans(node: Any) -> Any:
         return tuple(without_spans(part) for part in node)
     if isinstance(node, Span):
         return NOWHERE
-    if dataclasses.is_dataclass(node):
-        return dataclasses.replace(
-            node, **{f.name: without_spans(getattr(node, f.name)) for f in dataclasses.fields(node)}
+    if isinstance(node, Struct):
+        return replace(
+            node, **{name: without_spans(getattr(node, name)) for name in node.__struct_fields__}
         )
     return node
 
 
-@dataclasses.dataclass(slots=True)
-class StepReader:
+class StepReader(Struct):
     """Turns step blocks into operations. One block may serve many weights: it is read once."""
 
     sizes: Sizes
@@ -77,25 +77,25 @@ class StepReader:
         self._buffers(ops, step.item)
         return ops
 
-    def _ops(self, body: Sequence[ast.StepOp], item: Item, loop: bool) -> Iterator[Op]:
+    def _ops(self, body: Sequence[Op], item: Item, loop: bool) -> Iterator[Op]:
         accumulated = False
         for node in body:
-            if isinstance(node, ast.ScaleLossOp):
+            if isinstance(node, pg.ScaleLoss):
                 self._check_scale_loss(node, item, loop, accumulated)
-            accumulated = accumulated or isinstance(node, ast.AccumulateOp)
+            accumulated = accumulated or isinstance(node, pg.Accumulate)
             yield self._op(node, item, loop)
 
-    def _turn(self, body: Sequence[ast.StepOp], item: Item) -> None:
+    def _turn(self, body: Sequence[Op], item: Item) -> None:
         """Operations on gradients in a loop have one reading: on the fresh gradient before the
         accumulates, on the buffer after them."""
-        adds = [index for index, node in enumerate(body) if isinstance(node, ast.AccumulateOp)]
+        adds = [index for index, node in enumerate(body) if isinstance(node, pg.Accumulate)]
         for index, node in enumerate(body):
-            if isinstance(node, ast.ScaleLossOp) and not adds:
+            if isinstance(node, pg.ScaleLoss) and not adds:
                 self._log(item, "PL343", "nothing is accumulated in this loop, so the scaled loss goes nowhere",
                           node.span, "write it in the loop that accumulates")  # fmt: skip
-            if not isinstance(node, ast.ReduceOp | ast.ScaleOp | ast.GatherGradientsOp):
+            if not isinstance(node, pg.Reduce | pg.Scale | pg.GatherGradients):
                 continue
-            buffer = None if isinstance(node, ast.GatherGradientsOp) else node.buffer
+            buffer = None if isinstance(node, pg.GatherGradients) else node.buffer
             if not adds:
                 self._log(item, "PL343", "nothing is accumulated in this loop, so this could mean the fresh gradient "
                           "or the buffer", node.span, "write it after the loop, or accumulate first")  # fmt: skip
@@ -107,57 +107,37 @@ class StepReader:
                 self._log(item, "PL343", f"before `accumulate` this acts on the fresh gradient, not on `{buffer}`",
                           node.span, hint)  # fmt: skip
 
-    def _op(self, node: ast.StepOp, item: Item, loop: bool) -> Op:
-        origin = item.origin(node.span)
+    def _op(self, node: Op, item: Item, loop: bool) -> Op:
+        """The operation, its axes in atoms and its factor looked up."""
+        said: dict[str, Any] = {"origin": item.origin(node.span)}
         match node:
-            case ast.LoopOp(subset, index, body):
+            case pg.Loop(body=body):
                 if loop:
                     self._log(item, "PL330", "a loop over micro-batches cannot stand inside another", node.span,
                               "write the loops one after the other")  # fmt: skip
                 self._turn(body, item)
-                return pg.Loop(subset, index, tuple(self._ops(body, item, loop=True)), origin)
-            case ast.AccumulateOp(replace, buffer):
-                if not loop:
-                    word = "replace" if replace else "accumulate"
-                    self._log(item, "PL330", f"there is no fresh gradient to {word} outside a loop over micro-batches",
-                              node.span, f"write `each microbatch {{ {word} }}`")  # fmt: skip
-                return pg.Accumulate(buffer, replace, origin)
-            case ast.ReduceOp(buffer, scattered, axes, op):
-                return pg.Reduce(buffer, self.sizes.axes(axes, item), op, scattered, origin)
-            case ast.GatherGradientsOp(axes):
-                return pg.GatherGradients(self.sizes.axes(axes, item), origin)
-            case ast.ScaleOp(buffer, factor):
-                return pg.Scale(buffer, self.factor(factor, item, node.span), origin)
-            case ast.ScaleLossOp(term, factor):
-                return pg.ScaleLoss(term, self.factor(factor, item, node.span, one_loss=True), origin)
-            case ast.ClipOp():
-                if not self.has_clip:
-                    self._log(item, "PL332", "the step clips, and no `clip` statement says how", node.span,
-                              "add `clip global_norm`")  # fmt: skip
-                return pg.Clip(origin)
-            case ast.SkipOp(axes):
-                if loop:
-                    self._log(item, "PL334", "skipping the update is decided once per step, not in a loop", node.span,
-                              "move `skip` behind the loop")  # fmt: skip
-                return pg.Skip(self.sizes.axes(axes, item), origin)
-            case ast.UpdateOp(buffer):
-                return pg.Update(buffer, origin)
-            case ast.GatherParamsOp(axes):
-                return pg.GatherParams(self.sizes.axes(axes, item), origin)
-            case ast.BroadcastParamsOp(axis, root):
-                product = self.sizes.product(axis, item)
-                check_root(product, root, self.sizes, item, node.span, self.log)
-                return pg.BroadcastParams(product, root, origin)
-            case ast.RefreshOp():
-                return pg.Refresh(origin)
-            case ast.OffloadGradientsOp():
-                return pg.OffloadGradients(origin)
-            case ast.FetchParamsOp():
-                return pg.FetchParams(origin)
-            case _:
-                assert_never(node)
+                said["body"] = tuple(self._ops(body, item, loop=True))
+            case pg.Accumulate(replace=overwrites) if not loop:
+                word = "replace" if overwrites else "accumulate"
+                self._log(item, "PL330", f"there is no fresh gradient to {word} outside a loop over micro-batches",
+                          node.span, f"write `each microbatch {{ {word} }}`")  # fmt: skip
+            case pg.Scale(factor=factor):
+                said["factor"] = self.factor(factor, item, node.span)
+            case pg.ScaleLoss(factor=factor):
+                said["factor"] = self.factor(factor, item, node.span, scaled=node)
+            case pg.Clip() if not self.has_clip:
+                self._log(item, "PL332", "the step clips, and no `clip` statement says how", node.span,
+                          "add `clip global_norm`")  # fmt: skip
+            case pg.Skip() if loop:
+                self._log(item, "PL334", "skipping the update is decided once per step, not in a loop", node.span,
+                          "move `skip` behind the loop")  # fmt: skip
+        if hasattr(node, "axes"):
+            said["axes"] = self.sizes.axes(node.axes, item)
+        if isinstance(node, pg.BroadcastParams):
+            check_root(said["axes"], node.root, self.sizes, item, node.span, self.log)
+        return replace(node, **said)
 
-    def _check_scale_loss(self, node: ast.ScaleLossOp, item: Item, loop: bool, accumulated: bool) -> None:
+    def _check_scale_loss(self, node: pg.ScaleLoss, item: Item, loop: bool, accumulated: bool) -> None:
         names = [term.name for term in self.losses]
         if node.term not in names:
             what = f"loss `{node.term}`" if node.term else "unnamed loss"
@@ -169,13 +149,30 @@ class StepReader:
             self._log(item, "PL331", "a loss is scaled while its gradient is fresh: in a loop, before `accumulate`",
                       node.span, "move it there, or scale the whole gradient: `scale by`")  # fmt: skip
 
-    def factor(self, factor: ex.Expr, item: Item, span: Span, one_loss: bool = False) -> ex.Expr:
-        """A factor for a gradient: `tokens` is all loss tokens, which several losses do not share.
-        Where it scales `one_loss`, it is all tokens of that loss."""
-        if not one_loss and len(self.losses) > 1 and any(name.name == ex.TOKENS for name in ex.names(factor)):
-            self._log(item, "PL325", "`tokens` is not one number where several losses each count their own", span,
-                      "use `loss NAME mean global`, or `scale loss NAME by` in a step")  # fmt: skip
-        return self.sizes.expr(factor, item, span, tokens=True)
+    def factor(
+        self, factor: ex.Expr, item: Item, span: Span, scaled: pg.ScaleLoss | None = None
+    ) -> ex.Expr:
+        """A factor for a gradient: `tokens` is all loss tokens, of which several losses count each their own: where one
+        of them is `scaled` it is its own count, and a named one has to say so."""
+        counts = {tokens_of(loss.name): loss.name for loss in self.losses if loss.name is not None}
+        several = len(self.losses) > 1
+        for name in ex.names(factor):
+            if name.name == ex.TOKENS and several and scaled is None:
+                self._log(item, "PL325", "`tokens` is not one number where several losses each count their own", span,
+                          "use `loss NAME mean global`, or `scale loss NAME by` in a step")  # fmt: skip
+            elif name.name == ex.TOKENS and several and scaled is not None and scaled.term is not None:
+                self._log(item, "PL325", f"there are several losses, and it is not said whether `tokens` counts those of "
+                          f"`{scaled.term}` or of another one", span, f"write `tokens of {scaled.term}`")  # fmt: skip
+            elif name.name in counts and several and (scaled is None or scaled.term != counts[name.name]):
+                self._log(item, "PL325", f"a gradient that is scaled by the tokens of another loss, as here by those of "
+                          f"`{counts[name.name]}`, is not modelled", span,
+                          "scale each loss by its own tokens: `scale loss NAME by 1/tokens of NAME`")  # fmt: skip
+            elif name.name.startswith(tokens_of("")) and name.name not in counts:
+                known = ", ".join(counts.values())
+                self._log(item, "PL219", f"there is no loss `{name.name.split()[-1]}`", span,
+                          f"losses: {known or 'one, unnamed'}")  # fmt: skip
+        own = ex.substitute(factor, dict.fromkeys(counts, ex.Name(ex.TOKENS)))
+        return self.sizes.expr(own, item, span, tokens=True)
 
     def _buffers(self, ops: Sequence[Op], item: Item) -> None:
         """What is read was written. Where all buffers have names, the unnamed one is a slip too."""
@@ -222,50 +219,3 @@ def check_root(axes: Axes, root: int, sizes: Sizes, item: Item, span: Span, log:
     elif root >= size:
         log.at(item, "PL404", f"there is no device {root} along {'*'.join(axes)}: it has {size}", span,
                f"roots are 0 to {size - 1}")  # fmt: skip
-
-
-def check_host(
-    group: Group, ops: Sequence[Op], layouts: dict[str, pg.Layout], item: Item, span: Span, log: Log
-) -> None:
-    """Moves to and from the host, in a stated step of these weights."""
-    hosted = {state for state in ("params", "optimizer", "gradients") if layouts[state].host is not None}
-    every = list(pg.flat(ops))
-    moves = _offloads(ops)
-    for op in every:
-        place = op.origin.library or op.origin.span
-        if isinstance(op, pg.OffloadGradients) and not hosted & {"optimizer", "gradients"}:
-            log.once(item, "PL337", f"nothing of `{group.name}` lies on the host that would take its gradients", place,
-                   f"place it there: `place {group.name} {{ optimizer offloaded }}`")  # fmt: skip
-        if isinstance(op, pg.FetchParams) and not hosted & {"optimizer", "params"}:
-            log.once(item, "PL337", f"nothing of `{group.name}` lies on the host that params could be fetched from",
-                   place, f"place it there: `place {group.name} {{ optimizer offloaded }}`")  # fmt: skip
-    if "optimizer" in hosted and not moves:
-        log.once(item, "PL338", f"the optimizer of `{group.name}` lies on the host, and this step does not say how "
-               "all gradients get there before the update", span,
-               "write `offload gradients` after they are accumulated and before `update`, once or in each micro-batch")  # fmt: skip
-
-
-def check_hosted(group: Group, layouts: Mapping[str, pg.Layout], log: Log) -> None:
-    """Gradients on the host are for an optimizer that is there too."""
-    if layouts["gradients"].host is not None and layouts["optimizer"].host is None and not group.frozen:
-        log.add("PL339", f"gradients of `{group.name}` on the host with its optimizer on the device are not modelled",
-                layouts["gradients"].host.span, "offload the optimizer too, or keep the gradients on the device")  # fmt: skip
-
-
-def _offloads(ops: Sequence[Op]) -> bool:
-    """Whether the gradients of every micro-batch have left for the host when the update comes."""
-    accumulated = False
-    for op in ops:
-        match op:
-            case pg.Loop(subset=subset, body=body):
-                for index, inner in enumerate(body):
-                    accumulated = accumulated or isinstance(inner, pg.Accumulate)
-                    if isinstance(inner, pg.Update):
-                        return any(isinstance(o, pg.OffloadGradients) for o in body[:index]) and accumulated
-                    if isinstance(inner, pg.OffloadGradients) and accumulated and subset == "each":
-                        return True
-            case pg.OffloadGradients() if accumulated:
-                return True
-            case pg.Update():
-                return False
-    return False

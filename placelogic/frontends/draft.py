@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from placelogic.frontends.config import Setting
+from placelogic.io.quoting import visible
 from placelogic.report.diagnostic import Finding
 
 SECTIONS = ("mesh", "sizes", "assume", "work", "weights", "use", "state", "step", "optimizer")
 """In the order in which they stand in a spec."""
 
 
-@dataclass(slots=True)
-class Draft:
+class Draft(Struct):
     """Lines by section. An `origin` becomes the comment at the end of the line. `findings`: about settings, placed in
     the file that they come from."""
 
@@ -43,7 +43,7 @@ class Draft:
         """The spec, in canonical form."""
         from placelogic.syntax.format import format_text
 
-        parts = ["\n".join(f"# {line}".rstrip() for line in self.head)]
+        parts = ["\n".join(f"# {visible(line)}".rstrip() for line in self.head)]
         for section in SECTIONS:
             if self.lines[section]:
                 parts.append("\n".join(_line(*line) for line in self.lines[section]))
@@ -51,5 +51,5 @@ class Draft:
 
 
 def _line(line: str, origin: str) -> str:
-    comment = " ".join(origin.split())
+    comment = visible(" ".join(origin.split()))
     return f"{line}  # {comment}" if comment else line

@@ -10,6 +10,7 @@ from placelogic.frontends.config import Config, Setting
 from placelogic.frontends.draft import Draft
 from placelogic.frontends.request import Request
 from placelogic.frontends.values import Value
+from placelogic.io.quoting import shell
 from placelogic.problem import Problem, SpecError
 
 
@@ -25,7 +26,7 @@ def through_deepspeed(
     candidates = [os.path.join(folder, str(name.value)), os.path.join(folder, os.path.basename(str(name.value)))]
     path = next((one for one in candidates if os.path.isfile(one)), None)
     if path is None:
-        hint = f"put it beside this file, or import it by itself: `placelogic import deepspeed {os.path.basename(str(name.value))}`"
+        hint = f"put it beside this file, or import it by itself: `placelogic import deepspeed {shell(os.path.basename(str(name.value)))}`"
         config.problems.append(
             Problem(
                 "PL506", f"the DeepSpeed file `{name.value}` is not there, and says what ZeRO does", name.span, hint

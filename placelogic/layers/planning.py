@@ -7,17 +7,17 @@ tensor whose readers made shares of it, once for all of them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from placelogic.compat import assert_never
 from placelogic.layers.attending import attended, put_together
 from placelogic.layers.crossing import SHARE, Lay, crossing, written
-from placelogic.layers.operations import inputs
 from placelogic.layers.places import ANY, check_sides, experts_dim, sent_whole, split_dim, stated_dim, weights_dim
 from placelogic.layers.wants import wants
 from placelogic.problem import Problem, SpecError
 from placelogic.program import block as bl
 from placelogic.program.block import Block
+from placelogic.program.operations import inputs
 from placelogic.program.ops import Origin
 from placelogic.program.plan import Boundary, Move, Work
 from placelogic.program.program import Program
@@ -25,8 +25,7 @@ from placelogic.program.program import Program
 Reader = tuple[int, int]
 
 
-@dataclass(slots=True)
-class AxisPlan:
+class AxisPlan(Struct):
     """One block along one axis."""
 
     program: Program

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from placelogic.layers.values import Part, Shape, Value
 from placelogic.program.block import Block
 from placelogic.program.ops import Origin
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
-    """A condition of the forward pass. `axis`: wrong wherever the axis has two devices or more, because
-    `reason`; else `parts` have to be what one device has."""
+class Need(Struct, frozen=True):
+    """A condition of the forward pass. `axis`: wrong wherever the axis has two devices or more, for a `reason`
+    with its `words` (as of Misfit), at the operation, or at the boundary of the tensor; else `parts` have to be
+    what one device has."""
 
     layer: int
     block: str
@@ -20,13 +20,14 @@ class Need:
     operation: str
     origin: Origin
     axis: str | None
-    reason: str
-    parts: tuple[Part, ...]
-    nonlinear: bool
+    parts: tuple[Part, ...] = ()
+    nonlinear: bool = False
+    reason: str = ""
+    words: tuple[tuple[str, str], ...] = ()
+    boundary: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Gradient:
+class Gradient(Struct, frozen=True):
     """The gradient of the weights of one operation in one layer."""
 
     layer: int
@@ -36,8 +37,7 @@ class Gradient:
     own: frozenset[str]
 
 
-@dataclass(slots=True)
-class Layer:
+class Layer(Struct):
     """One layer of a block: what was read and made in it."""
 
     block: Block

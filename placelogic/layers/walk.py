@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from placelogic.layers.backward import backward
-from placelogic.layers.forward import forward, needs_right
+from placelogic.layers.forward import forward
 from placelogic.layers.moving import after, alone, moved_backward, moved_forward
-from placelogic.layers.operations import inputs, name_of
 from placelogic.layers.order import check_order, disorder
 from placelogic.layers.record import Gradient, Layer, Need
 from placelogic.layers.values import (
@@ -23,12 +24,12 @@ from placelogic.layers.values import (
 )
 from placelogic.program import block as bl
 from placelogic.program.block import Block
+from placelogic.program.operations import inputs, name_of, needs_right
 from placelogic.program.ops import Axes, Origin
 from placelogic.program.plan import Boundary, Move, Plan, Work
 
 
-@dataclass(slots=True)
-class Walk:
+class Walk(Struct):
     """`chain`: the blocks, repeated ones as often as they are followed. `axes`: of the mesh; `split`: those that split the work. `nominal`: the layers of the walk
     through the plan without overrides, by block: how things lie there."""
 
@@ -216,7 +217,10 @@ class Walk:
             origin = op.origin if op is not None else Origin(layer.block.span, stated=False)
         what = name_of(op) if op is not None and boundary is None else f"the boundary of `{tensor}`"
         self.needs.append(
-            Need(layer.number, layer.block.name, tensor, what, origin, misfit.axis, misfit.reason, (), False)
+            Need(
+                layer.number, layer.block.name, tensor, what, origin, misfit.axis, reason=misfit.reason,
+                words=misfit.words, boundary=op is None or boundary is not None,
+            )
         )
 
     def _right(self, layer: Layer, index: int, tensor: str, value: Value, nonlinear: bool) -> bool:
@@ -225,7 +229,7 @@ class Walk:
         if wrong:
             op = layer.block.operations[index]
             what = name_of(op) if nonlinear else "the loss"
-            self.needs.append(Need(layer.number, layer.block.name, tensor, what, op.origin, None, "", wrong, nonlinear))
+            self.needs.append(Need(layer.number, layer.block.name, tensor, what, op.origin, None, wrong, nonlinear))
         return bool(wrong)
 
     def _mended(self, layer: Layer, tensor: str, reader: tuple[int, int]) -> None:

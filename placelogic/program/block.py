@@ -12,20 +12,21 @@ implementation are the explicit collectives among the operations, and the overri
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
+from msgspec import Struct
+
+from placelogic.program.catalog import FUNCTIONS, LINEAR_FUNCTIONS
 from placelogic.program.expr import Expr
 from placelogic.program.habits import Counted, Drawn, Exchange, Override
-from placelogic.program.ops import Axes, Origin
+from placelogic.program.ops import Axes, Origin, WithOrigin
 from placelogic.source import Span
 
 Dims = tuple[str, ...]
 """Names of dimensions, outermost first: `("batch", "sequence", "heads", "head")`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Linear:
+class Linear(WithOrigin, frozen=True):
     """`output = input @ W`: contracts `contracted`, produces `produced`, in a matrix of the group `weights`.
     `grouped`: one matrix per expert; the tensors then carry the dimension `experts`."""
 
@@ -38,8 +39,7 @@ class Linear:
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class Bias:
+class Bias(WithOrigin, frozen=True):
     """`output = input + b`, b a vector over `over` in the group `weights`. Linear, but not without an offset:
     on shares of a sum it is added once for each share.
 
@@ -54,8 +54,7 @@ class Bias:
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class Embedding:
+class Embedding(WithOrigin, frozen=True):
     """Rows of a table picked by tokens: `input` has [batch, sequence], `output` gains `produced`. `vocabulary`
     is the dimension of the rows; where it is cut, each device has its rows' part and zeros elsewhere: shares."""
 
@@ -67,8 +66,7 @@ class Embedding:
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class Norm:
+class Norm(WithOrigin, frozen=True):
     """Normalises over `over`, then multiplies by a vector of the group `weights` (None: no weights).
     Nonlinear, and needs the whole of `over`."""
 
@@ -79,31 +77,38 @@ class Norm:
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class Elementwise:
-    """One value in, one out, at each place. `linear`: f(a + b) = f(a) + f(b), a scale. `function` is its name
-    for people (gelu, silu, ...); `saves`: "input", "output", "mask" (dropout) or "nothing" for its backward.
-    `factor`: of the function `scale` only, which belongs to the model: one device multiplies by it too."""
+class Elementwise(WithOrigin, frozen=True):
+    """One value in, one out, at each place. `function` is its name for people (gelu, silu, ...). `factor`: of the
+    function `scale` only, which belongs to the model: one device multiplies by it too."""
 
     output: str
     input: str
     function: str
-    linear: bool
-    saves: Literal["input", "output", "mask", "nothing"]
-    random: bool
     factor: Expr | None
     origin: Origin
 
+    @property
+    def linear(self) -> bool:
+        """f(a + b) = f(a) + f(b)."""
+        return self.function in LINEAR_FUNCTIONS
 
-@dataclass(frozen=True, slots=True)
-class Add:
+    @property
+    def saves(self) -> str:
+        """For its backward pass: `input`, `output`, `mask` (dropout) or `nothing`."""
+        return FUNCTIONS[self.function]
+
+    @property
+    def random(self) -> bool:
+        return self.function == "dropout"
+
+
+class Add(WithOrigin, frozen=True):
     output: str
     inputs: tuple[str, ...]
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class Multiply:
+class Multiply(WithOrigin, frozen=True):
     """The product of two tensors, place by place: linear in each alone, not in both."""
 
     output: str
@@ -111,8 +116,7 @@ class Multiply:
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class Concat:
+class Concat(WithOrigin, frozen=True):
     """The last dimensions of several tensors, one after the other, as the dimension `into`. The first has all
     other dimensions of the output; what another one lacks of them, it is the same along."""
 
@@ -122,11 +126,11 @@ class Concat:
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class Attention:
+class Attention(WithOrigin, frozen=True):
     """Softmax attention of `query` over `key` and `value`: mixes along `sequence`, independent along batch and
     heads. The last dimensions of all three are sequence, heads and the size of a head, in this order. Query
-    has `heads`, key and value `kv_heads` (equal names: no grouping). `positions`: rotary or the like, at the
+    has `heads`, key and value `kv_heads` (equal names: no grouping); a head of query and key has the size `head`, one
+    of values `value_head`. `positions`: rotary or the like, at the
     places in the whole sequence. `fused`: saves its inputs,
     output and row statistics; else also the two sequence x sequence matrices, with dropout one mask more."""
 
@@ -134,18 +138,19 @@ class Attention:
     query: str
     key: str
     value: str
-    sequence: str
-    heads: str
-    kv_heads: str
     causal: bool
     fused: bool
     dropout: bool
     positions: bool
     origin: Origin
+    sequence: str = "sequence"
+    heads: str = "heads"
+    kv_heads: str = "heads"
+    head: str = "head"
+    value_head: str = "head"
 
 
-@dataclass(frozen=True, slots=True)
-class Router:
+class Router(WithOrigin, frozen=True):
     """Scores of `experts` for each token (a linear map with `weights`), softmax and the `top` best of them.
     `output` holds the scores kept, dims of the input with `experts` for the contracted ones."""
 
@@ -158,8 +163,7 @@ class Router:
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class Dispatch:
+class Dispatch(WithOrigin, frozen=True):
     """Copies each token of `input` to its experts; dims of the output: `experts`, tokens, the rest."""
 
     output: str
@@ -168,8 +172,7 @@ class Dispatch:
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class Combine:
+class Combine(WithOrigin, frozen=True):
     """The weighted sum over its experts, back at each token."""
 
     output: str
@@ -178,8 +181,7 @@ class Combine:
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class CrossEntropy:
+class CrossEntropy(WithOrigin, frozen=True):
     """The summed loss of each token from logits over `vocabulary`; its softmax needs all of that dimension,
     by a reduction of two numbers per token where it is cut (`parallel`), else gathered before."""
 
@@ -190,8 +192,7 @@ class CrossEntropy:
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class Collective:
+class Collective(WithOrigin, frozen=True):
     """A collective that a person wrote. `dim`: of gather, slice and reduce_scatter; all_to_all gathers `dim`
     and cuts `into`. Its backward pass is its transpose unless an override says otherwise."""
 
@@ -223,8 +224,7 @@ Operation = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Region:
+class Region(Struct, frozen=True):
     """Operations `first` to `last` (indices, inclusive) run again in the backward pass: only what enters
     them is saved. `every`: of a whole block, that many layers run again together, and only what enters the first
     of them is saved."""
@@ -235,8 +235,7 @@ class Region:
     every: Expr | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(Struct, frozen=True):
     """A layer, or the part before or after the layers. `input` is the name under which it reads what arrives,
     `result` the name of what it leaves. `tensors` gives the dimensions of every tensor by name, the input
     included. `repeat` None: once."""
@@ -251,8 +250,7 @@ class Block:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Layers:
+class Layers(Struct, frozen=True):
     """All blocks of a spec, the sizes of their dimensions, and what a person says they do. `bytes` of one
     element of an activation come from `precision` (compute)."""
 

@@ -7,7 +7,8 @@ one it builds on moves old values.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from placelogic.program.program import (
     Axes,
@@ -52,11 +53,8 @@ def _after(
         name: str,
         axes: tuple[str, ...],
         violation: Formula,
-        message: str,
-        label: str,
-        help: str,
+        variant: str,
         span: Span,
-        shown: tuple[str, str] = ("old parameters", "new parameters"),
     ) -> Obligation:
         return Obligation(
             name=f"{name} of {weights.name}",
@@ -66,11 +64,7 @@ def _after(
             violation=violation,
             span=span,
             stated=stated,
-            message=message,
-            label=label,
-            help=help,
-            fault="nonuniform" if axes else "wrong",
-            shown=shown,
+            variant=f"publication: {variant}",
         )
 
     copies = _Copies(weights, sizes, cuts)
@@ -78,48 +72,23 @@ def _after(
         copies.move(publish, publish.order > updated)
     unrefreshed, unfetched = copies.unrefreshed, copies.unfetched
     if weights.master:
-        yield make(
-            "compute copy refreshed from the master",
-            (),
-            unrefreshed,
-            f"the compute copy of `{weights.name}` is never refreshed from the updated master copy",
-            "the master is updated, the parameters are not",
-            "write `refresh params from master` after `update`",
-            where,
-        )
+        yield make("compute copy refreshed from the master", (), unrefreshed, "not refreshed", where)
     if copies.hosted:
-        yield make(
-            "device copy fetched from the host",
-            (),
-            unfetched,
-            f"`{weights.name}` is updated on the host, and the device keeps the old parameters",
-            "the new parameters stay on the host",
-            "write `fetch params` after `update` (and after `refresh`)",
-            where,
-        )
+        yield make("device copy fetched from the host", (), unfetched, "not fetched", where)
     for axis in program.mesh.axes:
         violation = copies.wrong(axis)
         if not cuts[axis] and violation == FALSE:
             continue
         gathered = next((p for p in trace.publishes if isinstance(p.op, GatherParams) and axis in p.op.axes), None)
-        message, label, help, place = copies.why(axis, gathered, updated)
-        yield make(
-            f"new parameters reach every copy over {axis}",
-            (axis,),
-            violation,
-            message,
-            label,
-            help,
-            place or where,
-            ("new shard {i}, old parameters elsewhere", "new parameters"),
-        )
+        variant, place = copies.why(axis, gathered, updated)
+        yield make(f"new parameters reach every copy over {axis}", (axis,), violation, variant, place or where)
 
 
 class _Copies:
     """Which copies of the parameters are not the new ones, as sizes, while they are moved.
 
     Per axis: `stale` where only owners have the new values yet; `lost` where a broadcast has
-    overwritten what an owner had, until it is written again; `ruined` where nobody writes it again."""
+    overwritten what an owner had, until it is written again; `ruined` where one was over shards."""
 
     def __init__(self, weights: Weights, sizes: Sizes, cuts: Shards) -> None:
         self.weights, self.sizes, self.cuts = weights, sizes, cuts
@@ -137,26 +106,15 @@ class _Copies:
     def wrong(self, axis: str) -> Formula:
         return either(self.stale[axis], self.lost[axis], self.ruined[axis])
 
-    def why(self, axis: str, gathered: Publish | None, updated: int) -> tuple[str, str, str, Span | None]:
-        """What keeps the new parameters from copies along the axis: message, label, help, and the place if any."""
-        name = self.weights.name
-        stale = f"each device updates only its shard of `{name}`, and the others along {axis} keep the old parameters"
+    def why(self, axis: str, gathered: Publish | None, updated: int) -> tuple[str, Span | None]:
+        """What keeps the new parameters from copies along the axis (the variant to tell), and the place if any."""
         if (broadcast := self.overwritten.get(axis)) is not None:
-            message = f"the broadcast over {axis} overwrites what other devices along {axis} hold of `{name}`"
-            help = f"leave the broadcast out; `gather params over {axis}` publishes shards"
-            return message, "only the root's shard is left", help, broadcast
+            return "overwritten" if self.ruined[axis] == FALSE else "ruined", broadcast
         if gathered is None:
-            help = f"write `gather params over {axis}` at the end of the step"
-            return stale, "updated shards are not published", help, None
-        place = gathered.op.origin.span
+            return "not gathered", None
         if gathered.order > updated and (self._apart(axis) != FALSE or axis in self.early):
-            message = f"the gather over {axis} hands on flat shards of `{name}` to a stage whose shards are others"
-            help = f"cut `{name}` by a dimension instead of `on flat`, or keep its optimizer state whole along {axis}"
-            if axis in self.early:
-                help = f"gather over {axis} last, when each stage has gathered its flat shards"
-            return message, "each stage has its own flat buffer", help, place
-        help = "move it to the end of the step, after the update, the refresh and the fetch"
-        return stale, "comes too early: it moves the old parameters", help, place
+            return "stages first" if axis in self.early else "other shards", gathered.op.origin.span
+        return "too early", gathered.op.origin.span
 
     def move(self, publish: Publish, after: bool) -> None:
         """`after`: it comes after the last update; before it all copies are those of the step before."""
@@ -182,22 +140,20 @@ class _Copies:
                 pass
 
     def _broadcast(self, publish: Publish, axis: str, after: bool) -> None:
-        """Over copies it changes nothing; over shards, or while only owners are new, it overwrites."""
+        """Over copies it changes nothing; while only owners are new, it overwrites them; and over shards the root has
+        not what the others take, whatever is written over it later."""
         several = at_least(members(self.weights, self.sizes, axis), 2)
         apart = self._apart(axis)
-        lasting: Formula = FALSE
         if self.weights.params.cut(axis) is not None or apart != FALSE:
             hit = both(publish.when, several if apart == FALSE else apart)
-            # A forward pass, or an update of these very copies, computes with the wrong values.
-            kept = self.weights.master or self.hosted
-            lasting = both(hit, publish.used) if after or kept else hit
-            self.ruined[axis] = either(self.ruined[axis], lasting)
-        else:
+            self.ruined[axis] = either(self.ruined[axis], hit)
+        elif after:
             arrived = both(negate(self.unrefreshed), negate(self.unfetched))
             hit = both(publish.when, several, self.stale[axis], arrived)
-        if after:  # what is overwritten before it, and not used, is written again with all that is new, or is stale
             self.lost[axis] = either(self.lost[axis], hit)
-        if (hit if after else lasting) != FALSE:
+        else:  # old copies, which the update writes anew
+            return
+        if hit != FALSE:
             self.overwritten.setdefault(axis, publish.op.origin.span)
 
     def _apart(self, axis: str) -> Formula:

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from placelogic.program.facts import Facts, Flow
 from placelogic.program.program import Origin, Program, Weights
-from placelogic.prove.formula import FALSE, TRUE, Formula, at_least, both, either, not_zero
+from placelogic.prove.feeding import runs
+from placelogic.prove.formula import FALSE, TRUE, Formula, at_least, both, either, negate, not_zero
 from placelogic.prove.layers import is_plain, when_of
 from placelogic.prove.obligations import Obligation, Through
 from placelogic.prove.sizes import Sizes
 from placelogic.prove.values import Read, Trace, members, unseen, within_loop
+from placelogic.report.sentences import Words
 from placelogic.source import Span
 
 
-def _absent(program: Program, axis: str, cut: Span) -> str:
-    """What to do about parameters that are cut along an axis that splits the work, as the statement `cut` says."""
-    gathered = "use `gathered` (S*) for params, which gathers them before use"
+def _elsewhere(program: Program, axis: str, cut: Span) -> Words:
+    """Whether parameters that are cut along an axis, as the statement `cut` says, could be so along another one."""
     split = next((split for split in program.work.splits if split.axis == axis), None)
-    if split is None or split.span == cut:
-        return gathered
-    return f"{axis} splits the {split.dim} already: cut them over another axis, or {gathered}"
+    return {} if split is None or split.span == cut else {"elsewhere": True, "dim": split.dim}
 
 
 def forward_obligations(program: Program, facts: Facts, sizes: Sizes) -> Iterator[Obligation]:
@@ -37,10 +37,8 @@ def forward_obligations(program: Program, facts: Facts, sizes: Sizes) -> Iterato
                     violation=at_least(sizes.size(axis), 2),
                     span=fact.span,
                     stated=False,
-                    message=f"a device cannot compute with `{weights.name}`: {fact.because}",
-                    label=f"only a shard is there along {axis}",
-                    shown=("shard {i} of the parameters", "all parameters"),
-                    help=_absent(program, axis, fact.span),
+                    variant="absent",
+                    words={"because": fact.because, **_elsewhere(program, axis, fact.span)},
                 )
         origin = weights.params.materialized
         if origin is not None:
@@ -52,9 +50,7 @@ def forward_obligations(program: Program, facts: Facts, sizes: Sizes) -> Iterato
                 violation=FALSE if weights.master and not weights.frozen else TRUE,
                 span=origin.span,
                 stated=origin.stated,
-                message=f"the parameters of `{weights.name}` are materialized, but there is no master copy to make them from",
-                label="nothing to recompute from",
-                help="keep them, or state a master copy: precision { master fp32 }",
+                variant="materialized",
             )
     # Devices that split a sequence attend over one sample together: they share its computation too.
     apart = {split.axis for split in program.work.splits if split.dim != "sequence"}
@@ -68,11 +64,7 @@ def forward_obligations(program: Program, facts: Facts, sizes: Sizes) -> Iterato
             violation=at_least(sizes.size(feed.axis), 2) if wrong else FALSE,
             span=feed.span,
             stated=True,
-            message=f"devices along {feed.axis} share one computation, but are fed different samples",
-            label=f"{feed.axis} splits {'one sequence' if feed.axis in program.work.split_axes else 'no work'}",
-            shown=("samples {i}", "one batch"),
-            help=f"feed the same samples along {feed.axis}, or say what it splits (`batch over {feed.axis}`)",
-            fault="nonuniform",
+            variant="sequence" if feed.axis in program.work.split_axes else "no work",
         )
 
 
@@ -87,9 +79,8 @@ def conflict_obligations(program: Program, sizes: Sizes) -> Iterator[Obligation]
             violation=at_least(sizes.size(conflict.axis), 2),
             span=conflict.second.span,
             stated=conflict.second.stated,
-            message=conflict.message,
-            label="placed a second time here",
-            help="say it once, or name the weights in the statement that is to win",
+            variant="conflict",
+            words=conflict.words,
         )
 
 
@@ -99,13 +90,16 @@ def skip_obligations(
     """SC08: whether to skip the step is one decision of the whole job. The skips of all steps make it together, as
     all clips are one event: each looks at the gradients of all trained weights, over its own axes. So the decision
     is a copy along an axis that some skip leaves out only where every gradient is. A step may skip twice: the
-    second skips are another decision, in which a step with one takes part with that one.
+    second skips are another decision, in which a step with one takes part with that one. A skip that no update comes
+    after decides nothing, and counts as none.
 
     `flowing`: weights -> what their step makes of gradients that come as the facts say (None), and otherwise."""
     seen: list[tuple[Weights, Flow | None, list[Read]]] = []
+    yield from _all_or_none(flowing)
     for name, traces in flowing.items():
         for flow, trace in traces:
-            reads = [read for read in trace.reads if read.what == "skip"]
+            acting = ((read, _acts(trace, read)) for read in trace.reads if read.what == "skip")
+            reads = [replace(read, when=both(read.when, acts)) for read, acts in acting if acts != FALSE]
             if reads:
                 seen.append((program.group(name), flow, reads))
     rounds = max((len({read.order for read in reads}) for _, _, reads in seen), default=0)
@@ -113,6 +107,37 @@ def skip_obligations(
         together = [(weights, flow, read) for weights, flow, reads in seen for read in _round(reads, number)]
         for axis in program.mesh.axes:
             yield from _over(program, axis, together, f"the {number + 1}. " if rounds > 1 else "one ", sizes)
+
+
+def _acts(trace: Trace, skip: Read) -> Formula:
+    """The sizes at which an update comes after this skip."""
+    return either(*(runs(read) for read in trace.reads if read.what == "update" and read.order > skip.order))
+
+
+def _all_or_none(flowing: Mapping[str, Sequence[tuple[Flow | None, Trace]]]) -> Iterator[Obligation]:
+    """Where the updates of some weights are skipped, those of all are."""
+    skipping: dict[str, Formula] = {}
+    idle: dict[str, Read] = {}
+    for name, ((_, trace), *_) in flowing.items():
+        skips = [read for read in trace.reads if read.what == "skip"]
+        skipping[name] = either(*(_acts(trace, read) for read in skips))
+        if skips and skipping[name] != TRUE:
+            idle[name] = skips[-1]
+    if not idle:
+        return
+    spared, late = next(iter(idle.items()))
+    others = ", ".join(f"`{name}`" for name, acts in skipping.items() if acts != FALSE and name != spared)
+    yield Obligation(
+        name="a skip of all updates, or of none",
+        code="SC08",
+        weights=None,
+        axes=(),
+        violation=both(either(*skipping.values()), negate(both(*skipping.values()))),
+        span=late.origin.span,
+        stated=True,
+        variant="some",
+        words={"others": others, "spared": f"`{spared}`"},
+    )
 
 
 def _round(reads: list[Read], number: int) -> list[Read]:
@@ -151,11 +176,8 @@ def _decision(axis: str, name: str, origin: Origin, differ: Formula, several: bo
         violation=differ,
         span=origin.span,
         stated=True,
-        message=f"devices along {axis} may decide differently whether to skip the step",
-        label=f"{axis} is left out, and devices along it see different gradients",
-        shown=("decides from gradients {i}", "one decision"),
-        help=f"add {axis} to the axes of {'every' if several else ''} `skip on overflow over ...`".replace("  ", " "),
-        fault="nonuniform",
+        variant="skip",
+        words={"every": several},
     )
 
 

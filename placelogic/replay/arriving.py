@@ -9,13 +9,14 @@ import torch
 from placelogic.program.habits import Override
 from placelogic.replay.comms import Comms, padded
 from placelogic.replay.data import Data
-from placelogic.replay.group import CannotRun, Group
+from placelogic.replay.group import Group
+from placelogic.run.stop import GroupStop
 
 
 def arrive(
     lines: tuple[Override, ...], group: Group, comms: Comms, data: Data, layers: list[torch.Tensor]
 ) -> list[torch.Tensor]:
-    """The gradients of one group, one per loss term, as they are after these lines. Raises CannotRun."""
+    """The gradients of one group, one per loss term, as they are after these lines. Raises GroupStop."""
     return [_arrived(lines, group, comms, data, term, array) for term, array in enumerate(layers)]
 
 
@@ -35,5 +36,5 @@ def _arrived(
             try:
                 array = array * float(data.work.value(line.scale, term))
             except ZeroDivisionError:
-                raise CannotRun("a factor divides by zero") from None
+                raise GroupStop("a factor divides by zero") from None
     return array

@@ -9,7 +9,8 @@ import torch
 from placelogic.program.program import Axes
 from placelogic.replay.comms import Comm, Comms, padded
 from placelogic.replay.data import normal
-from placelogic.replay.group import CannotRun, Group, Rule
+from placelogic.replay.group import Group, Rule
+from placelogic.run.stop import GroupStop
 
 
 class Buffer:
@@ -237,7 +238,7 @@ def accumulate(running: Buffer | None, fresh: Buffer, replace: bool) -> Buffer:
     if running is None or replace:
         return part
     if any(len(running.local[x]) != len(part.local[x]) for x in group.holders):
-        raise CannotRun("a whole gradient is added to a buffer that holds only a shard")
+        raise GroupStop("a whole gradient is added to a buffer that holds only a shard")
     running.layers = [running.layers[0] + part.layers[0]]
     running.valid |= part.valid
     running.alike &= part.alike

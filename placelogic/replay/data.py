@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
 from fractions import Fraction
 from math import isnan, prod
 
 import torch
+from msgspec import Struct
 
 from placelogic.program.program import Program
-from placelogic.simulate.mesh import Grid
-from placelogic.simulate.work import Counts, Work
+from placelogic.run.grid import Grid
+from placelogic.run.work import Counts, Work
 
 WIDTH = 8
 """Of the model; the columns that heads, hidden and vocabulary are cut in."""
@@ -43,8 +43,7 @@ def apart(found: torch.Tensor, expected: torch.Tensor) -> float:
     return float("inf") if isnan(difference) else difference
 
 
-@dataclass(frozen=True, slots=True)
-class Setup:
+class Setup(Struct, frozen=True):
     """Sizes and counts of one replay. `counts`: loss tokens of an item, in units of `per_item`."""
 
     sizes: dict[str, int]
@@ -72,7 +71,6 @@ class Data:
         self.seed = setup.seed
         self.terms = self.work.terms
         self.microbatches = self.work.microbatches
-        self._mean = program.work.objective == "mean"
 
     def device(self, x: int, turn: int) -> Who:
         return self.work.share[x], turn, self.work.foreign[x]
@@ -102,13 +100,8 @@ class Data:
 
     def divisor(self, x: int, term: int, turn: int) -> Fraction:
         """What device x divides the summed loss of its item by: the tokens that it counts."""
-        loss, grid = self.terms[term], self.grid
-        if not loss.mean:
-            return Fraction(1)
-        turns = range(1, self.microbatches + 1) if loss.microbatches else (turn,)
-        group = next(members for members in grid.groups(loss.over) if x in members)
-        return Fraction(sum(self.work.tokens(loss, self.work.share[y], t) for y in group for t in turns))
+        return Fraction(self.work.counted(term, turn)[x])
 
     def single_divisor(self, term: int) -> Fraction:
         """What single-device training divides by."""
-        return Fraction(self.work.total[term]) if self._mean else Fraction(1)
+        return Fraction(self.work.single_counted(term))

@@ -8,7 +8,7 @@ from placelogic.program.program import Axes, GlobalNorm
 from placelogic.replay.buffers import Buffer
 from placelogic.replay.comms import Comms
 from placelogic.replay.step import Runner
-from placelogic.simulate.mesh import Grid
+from placelogic.run.grid import Grid
 
 NOTHING = -1.0
 """What a device sees of an element that it holds nothing of."""

@@ -11,11 +11,8 @@ import torch
 
 from placelogic.program.program import Axes, Layout, Weights
 from placelogic.replay.shape import Shape, Sizes
-from placelogic.simulate.mesh import Grid
-
-
-class CannotRun(Exception):
-    """One weight group cannot go on: data, a tensor or an owner is missing, or shapes clash."""
+from placelogic.run.grid import Grid
+from placelogic.run.stop import GroupStop
 
 
 class Elements(Protocol):
@@ -192,32 +189,32 @@ class Group:
         return rules
 
     def check(self, clipped: bool, microbatches: int, gathered: frozenset[str], tied: bool, skips: bool) -> None:
-        """Raises CannotRun where no run is needed to know. `gathered`: axes the step gathers params over. `tied`:
+        """Raises GroupStop where no run is needed to know. `gathered`: axes the step gathers params over. `tied`:
         two operations of layers use one table. `skips`: whether the update comes is decided before it."""
         w, size = self.weights, self._size
         for axis in (axis for cut in w.params.cuts if cut.letter == "S" for axis in cut.axes):
             if size[axis] == 1 or axis in self.routed or axis == self.uses_axis:
                 continue
             if axis in self.split:
-                raise CannotRun(f"each device along {axis} works on its own data with a shard of the parameters")
+                raise GroupStop(f"each device along {axis} works on its own data with a shard of the parameters")
             if self.weights.params.cut(axis).dim == "flat":  # type: ignore[union-attr]
-                raise CannotRun(f"a flat shard along {axis} is no tensor to compute with")
+                raise GroupStop(f"a flat shard along {axis} is no tensor to compute with")
         if self.materialized:
             if not w.master:
-                raise CannotRun("materialized parameters have no master copy to be recomputed from")
+                raise GroupStop("materialized parameters have no master copy to be recomputed from")
             for axis in self.optimizer_rule:
                 if size[axis] > 1 and axis not in self.params_rule and axis not in gathered:
-                    raise CannotRun(f"the master copy is cut along {axis} and nothing gathers what it gives")
+                    raise GroupStop(f"the master copy is cut along {axis} and nothing gathers what it gives")
         if w.frozen:
             return
         if w.optimizer_state.materialized is not None:
-            raise CannotRun("optimizer state cannot be recomputed")
+            raise GroupStop("optimizer state cannot be recomputed")
         if w.gradients.materialized is not None:
             if microbatches > 1:
-                raise CannotRun("gradients are not kept, and there are several micro-batches")
+                raise GroupStop("gradients are not kept, and there are several micro-batches")
             if clipped:
-                raise CannotRun("gradients are not kept, and the norm needs all of them")
+                raise GroupStop("gradients are not kept, and the norm needs all of them")
             if skips:
-                raise CannotRun("gradients are not kept, and whether to skip the update depends on all of them")
+                raise GroupStop("gradients are not kept, and whether to skip the update depends on all of them")
             if tied or (w.uses is not None and w.uses.first and w.uses.last):
-                raise CannotRun("gradients are not kept, and the weights are used twice in a backward pass")
+                raise GroupStop("gradients are not kept, and the weights are used twice in a backward pass")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
 
 import torch
+from msgspec import Struct
+from msgspec.structs import replace
 
 from placelogic.layers.operations import tied
 from placelogic.program.program import BroadcastParams, GatherParams, Loop, Op, Program, Skip, Update
@@ -14,19 +15,19 @@ from placelogic.replay.arriving import arrive
 from placelogic.replay.buffers import Buffer
 from placelogic.replay.comms import Comms
 from placelogic.replay.data import Data, Setup, apart
-from placelogic.replay.group import CannotRun, Group
+from placelogic.replay.group import Group
 from placelogic.replay.models import Models
 from placelogic.replay.rounding import ORDER, Reordered
 from placelogic.replay.state import State
-from placelogic.replay.step import Event, Runner
+from placelogic.replay.step import Runner
+from placelogic.run.grid import Grid
+from placelogic.run.step import Event, drive, running
+from placelogic.run.stop import GroupStop
 from placelogic.simulate.arriving import lines_of
-from placelogic.simulate.events import looking
-from placelogic.simulate.mesh import Grid
-from placelogic.simulate.ops import running
+from placelogic.simulate.events import looking, unskipped
 
 
-@dataclass(frozen=True, slots=True)
-class Gap:
+class Gap(Struct, frozen=True):
     """The largest difference to the single device on one rank. `what`: gradient (as fed to the
     optimizer), params, state (moments and master copies), clip, or, with weights None, forward (what the last block
     leaves), skip and order (rounding.py)."""
@@ -77,7 +78,7 @@ class Job:
         try:
             skips = any(isinstance(o, Skip) and any(isinstance(u, Update) for u in ops[i:]) for i, o in enumerate(ops))
             group.check(self.program.clip is not None, self.data.microbatches, gathered, group.name in twice, skips)
-        except CannotRun as stop:
+        except GroupStop as stop:
             group.stop = group.stop or str(stop)
 
     @property
@@ -116,6 +117,8 @@ class Job:
         if self._reordered is not None:
             self._reordered.step(step, {g.number: self._name(g) for g in self.trained}, expected)
         runners = self._runners(step, expected)
+        if unskipped(self.program, self.data.microbatches) is not None:
+            self.gaps.append(Gap(None, step, "skip", 1.0))
         with self.comms.log.purpose("gradients"):
             self._drive(step, runners, complete, squares)
         if (gap := self.model.forward_gap()) is not None:
@@ -200,37 +203,22 @@ class Job:
         self, step: int, runners: list[Runner], complete: dict[int, torch.Tensor], squares: dict[int, float]
     ) -> None:
         """Run all groups, from one common event to the next."""
-        running: dict[int, Iterator[Event]] = {r.state.group.number: r.run() for r in runners}
-        by_number = {r.state.group.number: r for r in runners}
-        waiting: dict[int, Event] = {}
-        while True:
-            for number in [n for n in running if n not in waiting]:
-                try:
-                    waiting[number] = next(running[number])
-                except StopIteration:
-                    del running[number]
-                except CannotRun as stop:
-                    by_number[number].state.group.stop = str(stop)
-                    del running[number]
-            if not waiting:
-                return
-            # Clipping is one event: it waits until every group that clips has come to it.
-            deciding = [n for n, event in waiting.items() if event.kind != "clip"]
-            for number in deciding:
-                waiting.pop(number)
-                runner = by_number[number]
-                for axes in looking(self.program, runner.state.group.name, runner.skips - 1):
-                    with self.comms.log.purpose("decisions"):
-                        found = events.skip_disagreement(runner, axes, self.comms, self._stepping)
-                    self.gaps.append(Gap(None, step, "skip", found))
-            if not deciding:
-                self._clip(step, [by_number[n] for n in waiting], runners, complete, squares)
-                waiting.clear()
+
+        def decide(runner: Runner, _: Event) -> None:
+            for axes in looking(self.program, runner.state.group.name, runner.skips - 1, self.data.microbatches):
+                with self.comms.log.purpose("decisions"):
+                    found = events.skip_disagreement(runner, axes, self.comms, self._stepping)
+                self.gaps.append(Gap(None, step, "skip", found))
+
+        def clip(clipping: Sequence[Runner], _: Event) -> None:
+            self._clip(step, clipping, runners, complete, squares)
+
+        drive(runners, decide, clip)
 
     def _clip(
         self,
         step: int,
-        clipping: list[Runner],
+        clipping: Sequence[Runner],
         runners: list[Runner],
         complete: dict[int, torch.Tensor],
         squares: dict[int, float],

@@ -11,7 +11,8 @@ from placelogic.replay import optimizers
 from placelogic.replay.buffers import Buffer, exchange, positions
 from placelogic.replay.comms import Comms, padded
 from placelogic.replay.data import normal
-from placelogic.replay.group import CannotRun, Group, Rule
+from placelogic.replay.group import Group, Rule
+from placelogic.run.stop import GroupStop
 
 
 class State:
@@ -48,7 +49,7 @@ class State:
             if op.kind == "broadcast":
                 try:
                     array = broadcasted(group, self.comms, array, op.axes, op.root)
-                except CannotRun as stop:
+                except GroupStop as stop:
                     group.stop = group.stop or str(stop)
                 continue
             key = tuple(group.grid.coordinate[a][x] for a in op.axes)
@@ -133,6 +134,10 @@ class State:
                 self.theta = exchange(group, self.comms, rules, local, self.theta, local, self.theta)
 
     def broadcast(self, axes: Axes, root: int) -> None:
+        shapes = self.group.params_local
+        for members in self.group.groups(axes):
+            if root < len(members) and any(not torch.equal(shapes[x], shapes[members[root]]) for x in members):
+                raise GroupStop("the root of a broadcast does not hold what others would take from it")
         with self.comms.log.purpose("params"):
             self.theta = broadcasted(self.group, self.comms, self.theta, axes, root)
 
@@ -189,7 +194,7 @@ class State:
             reached[elements] = True
         if not bool(reached.all()):
             lost = int((~reached).nonzero()[0])
-            raise CannotRun(f"no device updates element {lost}")
+            raise GroupStop(f"no device updates element {lost}")
 
 
 def broadcasted(group: Group, comms: Comms, array: torch.Tensor, axes: Axes, root: int) -> torch.Tensor:
@@ -197,7 +202,7 @@ def broadcasted(group: Group, comms: Comms, array: torch.Tensor, axes: Axes, roo
     groups = group.groups(axes)
     if any(root >= len(members) for members in groups):
         few = min(len(members) for members in groups)
-        raise CannotRun(f"broadcast from {root}: there are only {few} devices along {'*'.join(axes)}")
+        raise GroupStop(f"broadcast from {root}: there are only {few} devices along {'*'.join(axes)}")
     comm = comms.among(groups)
     if comm is None or comm.size == 1:
         return array

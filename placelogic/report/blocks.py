@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from msgspec import Struct
+
+from placelogic.io.quoting import visible
 from placelogic.report.diagnostic import Counterexample
-from placelogic.report.layout import Line, Style, table, visible, wrap
+from placelogic.report.layout import Line, Style, table, wrap
 
 EXCERPT_WIDTH = 120
 """How much of a long source line is shown where there is no terminal to measure."""
@@ -14,8 +16,7 @@ EXCERPT_WIDTH = 120
 _ROWS_SHOWN = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(Struct, frozen=True):
     """`width`: columns of the terminal, None when the output goes elsewhere."""
 
     width: int | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from placelogic.io.quoting import github, github_property, markdown, visible_lines
 from placelogic.report.diagnostic import FileReport, Finding, Report, Severity, SpecReport, exit_code
 from placelogic.report.places import Root
 from placelogic.report.telling import accepted_by, level, story, telling
@@ -28,16 +29,8 @@ def _mark(file: FileReport, spec: SpecReport | None, finding: Finding, _: str, r
         place |= {"line": str(span.line), "endLine": str(max(span.end_line, span.line))}
         if span.end_line == span.line:  # GitHub takes columns within one line only
             place |= {"col": str(span.column), "endColumn": str(max(span.end_column - 1, span.column))}
-    told = ",".join(f"{name}={_property(value)}" for name, value in {**place, **properties}.items())
-    return f"::{_COMMANDS[level(finding)]} {told}::{_data(story(spec, finding, len(file.specs) > 1))}"
-
-
-def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
+    told = ",".join(f"{name}={github_property(value)}" for name, value in {**place, **properties}.items())
+    return f"::{_COMMANDS[level(finding)]} {told}::{github(story(spec, finding, len(file.specs) > 1))}"
 
 
 def step_summary(report: Report, root: Root) -> str:
@@ -62,11 +55,7 @@ def step_summary(report: Report, root: Root) -> str:
 def _row(file: FileReport, spec: SpecReport, root: Root) -> str:
     mark = ":white_check_mark:" if exit_code(spec) == 0 else ":x:"
     more = ", accepted" if spec.accepted else {True: ", as expected", False: ", not as expected"}.get(spec.expected, "")
-    return f"| {mark} | {_cell(root.name(file.path))} | {_cell(spec.name)} | {spec.verdict}{more} |"
-
-
-def _cell(text: str) -> str:
-    return "".join(f"\\{c}" if c in "\\`*_{}[]<>#|~$" else " " if c in "\r\n" else c for c in text)
+    return f"| {mark} | {markdown(root.name(file.path))} | {markdown(spec.name)} | {spec.verdict}{more} |"
 
 
 def _blocks(file: FileReport, root: Root) -> Iterator[str]:
@@ -74,9 +63,9 @@ def _blocks(file: FileReport, root: Root) -> Iterator[str]:
         place = root.name(finding.span.path or file.path) + (f":{finding.span.line}" if finding.span.line else "")
         verb = "accepted" if finding.accepted is not None else finding.severity
         head, _, rest = story(spec, finding, len(file.specs) > 1).partition("\n")
-        block = f"### {verb} {finding.code}: {_cell(head)}\n\n{_cell(place)}\n"
+        block = f"### {verb} {finding.code}: {markdown(head)}\n\n{markdown(place)}\n"
         if finding.accepted is not None:
-            block += f"\n{_cell(accepted_by(finding))}\n"
+            block += f"\n{markdown(accepted_by(finding))}\n"
         elif rest:
             block += _fenced(rest)
         yield block
@@ -84,7 +73,7 @@ def _blocks(file: FileReport, root: Root) -> Iterator[str]:
 
 def _fenced(text: str) -> str:
     fence = "`" * max(3, 1 + max((len(run) for run in _runs(text)), default=0))
-    return f"\n{fence}text\n{text}\n{fence}\n"
+    return f"\n{fence}text\n{visible_lines(text)}\n{fence}\n"
 
 
 def _runs(text: str) -> list[str]:

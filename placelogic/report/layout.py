@@ -6,29 +6,15 @@ import unicodedata
 from collections.abc import Iterable
 from typing import Literal
 
+from placelogic.io.quoting import visible
+
 Style = Literal["", "error", "warning", "note", "good", "bad", "doubt", "strong", "gutter", "mark"]
 Line = tuple[tuple[str, Style], ...]
-
-TAB = "    "
-_TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-_BREAKS = frozenset("\u2028\u2029")
 
 
 def plain(line: Line) -> str:
     """The line without its styles and without trailing blanks."""
     return "".join(text for text, _ in line).rstrip()
-
-
-def visible(text: str) -> str:
-    """Text safe to print on one line: tabs as blanks; characters that move the cursor or turn
-    the direction of writing as a replacement mark."""
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(TAB if c == "\t" else "\ufffd" if _moves(c) else c for c in text)
-
-
-def _moves(character: str) -> bool:
-    return character in _TURNING or character in _BREAKS or unicodedata.category(character) == "Cc"
 
 
 def cells(text: str) -> int:
@@ -57,21 +43,27 @@ def window(text: str, start: int, end: int, width: int) -> tuple[str, int, int]:
     room = width - 6
     # Keep what is marked in sight: its beginning matters most.
     first = 0 if end <= width - 3 else max(0, start - max(0, room - (end - start)) // 2)
-    kept, at, begin = [], 0, None
     limit = first + (width - 3 if first == 0 else room)
+    begin, shown, at = _between(text, first, limit)
+    lead = "..." if begin else ""
+    tail = "..." if begin + cells(shown) < at else ""
+    shift = len(lead) - begin
+    shown_end = len(lead) + cells(shown)
+    return lead + shown + tail, max(0, start + shift), min(end + shift, shown_end)
+
+
+def _between(text: str, first: int, limit: int) -> tuple[int, str, int]:
+    """What lies between two screen columns, where it begins, and how wide the whole text is."""
+    if text.isascii():
+        return min(first, len(text)), text[first:limit], len(text)
+    kept, at, begin = [], 0, None
     for character in text:
         size = _cell(character)
         if at >= first and at + size <= limit:
             begin = at if begin is None else begin
             kept.append(character)
         at += size
-    begin = begin or 0
-    shown = "".join(kept)
-    lead = "..." if begin else ""
-    tail = "..." if begin + cells(shown) < at else ""
-    shift = len(lead) - begin
-    shown_end = len(lead) + cells(shown)
-    return lead + shown + tail, max(0, start + shift), min(end + shift, shown_end)
+    return begin or 0, "".join(kept), at
 
 
 def wrap(text: str, width: int | None) -> list[str]:

@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from placelogic import __version__
-from placelogic.explaining import UnknownCode, entry
+from placelogic.explain.entries import UnknownCode, entry
+from placelogic.io.quoting import visible_lines
 from placelogic.report.diagnostic import FileReport, Finding, Report, Severity, SpecReport
 from placelogic.report.places import Root
 from placelogic.report.telling import level, story, telling
@@ -26,7 +27,19 @@ _LEVELS: dict[Severity, str] = {"error": "error", "warning": "warning", "note": 
 
 def render(report: Report, root: Root) -> str:
     """The report as SARIF text, in ASCII, so that any stream can carry it."""
-    return json.dumps(as_dict(report, root), indent=2)
+    return json.dumps(_shown(as_dict(report, root)), indent=2)
+
+
+def _shown(value: Any) -> Any:
+    """With text that every reader can decode: a file name may hold bytes that are no character."""
+    match value:
+        case str():
+            return visible_lines(value)
+        case dict():
+            return {name: _shown(one) for name, one in value.items()}
+        case list():
+            return [_shown(one) for one in value]
+    return value
 
 
 def as_dict(report: Report, root: Root) -> dict[str, Any]:

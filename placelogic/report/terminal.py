@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, TextIO
 
+from placelogic.io.quoting import visible, visible_lines
 from placelogic.report.layout import Line, Style, plain
 
 if TYPE_CHECKING:
@@ -61,6 +62,11 @@ def _is_terminal(stream: TextIO) -> bool:
         return False
 
 
+def document(stream: TextIO, text: str) -> None:
+    """Write what is a file of its own, for other programs: as it is, but made harmless for a terminal."""
+    stream.write(visible_lines(text) if _is_terminal(stream) else text)
+
+
 class Printer:
     """Prints lines as they come. Empty lines part paragraphs: several count as one, and there is
     none at the beginning or the end."""
@@ -74,6 +80,7 @@ class Printer:
 
     def lines(self, lines: Iterable[Line]) -> None:
         for line in lines:
+            line = tuple((visible(part), style) for part, style in line)
             text = plain(line)
             if not text:
                 self._gap = self._started
@@ -111,7 +118,7 @@ class Progress:
         if self._on and self._done < len(self._paths):
             room = max(shutil.get_terminal_size().columns - 1, 20)
             text = f"[{self._done + 1}/{len(self._paths)}] {self._paths[self._done]}"
-            self._stream.write("\r\x1b[2K" + text.encode("ascii", "replace").decode()[:room])
+            self._stream.write("\r\x1b[2K" + visible(text).encode("ascii", "replace").decode()[:room])
             self._stream.flush()
 
     def clear(self) -> None:
@@ -130,7 +137,7 @@ class Stages:
     def tell(self, what: str) -> None:
         if self._on:
             room = max(shutil.get_terminal_size().columns - 1, 20)
-            self._stream.write("\r\x1b[2K" + what.encode("ascii", "replace").decode()[:room])
+            self._stream.write("\r\x1b[2K" + visible(what).encode("ascii", "replace").decode()[:room])
             self._stream.flush()
 
     def clear(self) -> None:

@@ -7,11 +7,12 @@ training, in exact arithmetic (docs/semantics.md).
 
 from __future__ import annotations
 
+from placelogic.run.stop import SimulationTooLarge
+from placelogic.run.work import Item
 from placelogic.simulate.layers.deal import Uneven, uneven
 from placelogic.simulate.layers.run import simulate_layers
-from placelogic.simulate.outcome import Difference, Outcome, SimulationTooLarge, Stop
+from placelogic.simulate.outcome import Difference, Outcome, Stop
 from placelogic.simulate.run import coefficients, simulate, simulate_any
-from placelogic.simulate.work import Item
 
 __all__ = [
     "Difference",

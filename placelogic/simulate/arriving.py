@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from placelogic.program.program import Axes, Program
+from placelogic.run.work import Work
 from placelogic.simulate.arithmetic import PRIME, inverse, residue
 from placelogic.simulate.group import Group
-from placelogic.simulate.work import Work
 
 if TYPE_CHECKING:
     from placelogic.program.habits import Override

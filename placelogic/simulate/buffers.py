@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import zip_longest
 
 from placelogic.program.program import Axes
+from placelogic.run.stop import GroupStop
 from placelogic.simulate.arithmetic import PRIME, inverse, mix
 from placelogic.simulate.group import Group, Local, Rule
-from placelogic.simulate.outcome import GroupStop
 
 
 class Buffer:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from fractions import Fraction
 
+from msgspec.structs import replace
+
 from placelogic.program.program import Program
-from placelogic.simulate.arithmetic import PRIME, inverse, mix, rational, residue
+from placelogic.run.stop import SimulationTooLarge
+from placelogic.run.work import Counts, Item
+from placelogic.simulate.arithmetic import PRIME, inverse, mix, rational
 from placelogic.simulate.buffers import Buffer
 from placelogic.simulate.elements import COUNT
 from placelogic.simulate.group import Group
 from placelogic.simulate.machine import Machine
 from placelogic.simulate.model import Key, Model, Pair
-from placelogic.simulate.outcome import SimulationTooLarge
 from placelogic.simulate.state import State
 from placelogic.simulate.update import plans
-from placelogic.simulate.work import Counts, Item
 
 MAX_RUNS = 2_000
 """Items, times devices over a hundred: a table longer than this nobody reads."""
@@ -100,12 +101,12 @@ def coefficients_of(
 
 
 def _factor(machine: _Recorder, group: Group, key: Key, fed: Fed, x: int, element: int) -> Fraction:
-    weight = machine.work.single_weight_exact(key[0])
-    own = rational(fed[x][element] * inverse(_number(element) * residue(weight)) % PRIME)
+    unit = inverse(_number(element)) * machine.work.single_counted(key[0])
+    own = rational(fed[x][element] * unit % PRIME)
     if own is None:
         # Other elements were added in: count only what is of this element.
         alone = machine.only(group, _OneItem(machine, key, element))
-        own = rational(alone[x][element] * inverse(_number(element) * residue(weight)) % PRIME)
+        own = rational(alone[x][element] * unit % PRIME)
     if own is None:
         raise ArithmeticError("a coefficient has a numerator or denominator beyond 2**30")
     return own

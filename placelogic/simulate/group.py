@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from placelogic.program.program import Axes, Layout, Weights
+from placelogic.run.grid import Grid
+from placelogic.run.stop import GroupStop
 from placelogic.simulate.elements import COUNT, Geometry
-from placelogic.simulate.mesh import Grid
-from placelogic.simulate.outcome import GroupStop
 
 Local = tuple[int, ...]
 """The elements in a device's local array, by position."""

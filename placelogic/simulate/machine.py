@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from math import prod
 
 from placelogic.program.program import BroadcastParams, GatherParams, Loop, Op, Program, Skip, Update
+from placelogic.run.grid import Grid
+from placelogic.run.step import Event, drive, running
+from placelogic.run.stop import GroupStop
+from placelogic.run.work import Counts, Work, check_size
 from placelogic.simulate import compare, events
 from placelogic.simulate.arithmetic import PRIME
 from placelogic.simulate.arriving import arrive, kept_along, lines_of
 from placelogic.simulate.buffers import Buffer
 from placelogic.simulate.elements import COUNT
 from placelogic.simulate.group import Group
-from placelogic.simulate.mesh import Grid
 from placelogic.simulate.model import Model, disturbed, fresh, read_devices, read_single
-from placelogic.simulate.ops import Event, Runner, running
+from placelogic.simulate.ops import Runner
 from placelogic.simulate.optimizer import stepped
-from placelogic.simulate.outcome import Difference, GroupStop, Outcome, Stop
+from placelogic.simulate.outcome import Difference, Outcome, Stop
 from placelogic.simulate.state import State
 from placelogic.simulate.update import update
-from placelogic.simulate.work import Counts, Work, check_size
 
 
 class Machine:
@@ -100,6 +102,8 @@ class Machine:
             expected = {n: [v * factor % PRIME for v in values] for n, values in expected.items()}
         seen = self._seen(step)
         runners = self._runners(step, seen, expected)
+        if step == 1:
+            self.differences += events.spared(self.program, self.work.microbatches)
         self._drive(step, runners, complete, squares)
         for group in self.trained:
             state = self.states[group.number]
@@ -164,33 +168,16 @@ class Machine:
 
     def _drive(self, step: int, runners: list[Runner], complete: dict[int, list[int]], squares: dict[int, int]) -> None:
         """Run all groups, from one common event to the next."""
-        running: dict[int, Iterator[Event]] = {r.state.group.number: r.run() for r in runners}
-        by_number = {r.state.group.number: r for r in runners}
-        waiting: dict[int, Event] = {}
-        while True:
-            for number in [n for n in running if n not in waiting]:
-                try:
-                    waiting[number] = next(running[number])
-                except StopIteration:
-                    del running[number]
-                except GroupStop as stop:
-                    by_number[number].state.group.stop = str(stop)
-                    del running[number]
-            if not waiting:
-                return
-            # Clipping is one event: it waits until every group that clips has come to it.
-            deciding = [n for n, event in waiting.items() if event.kind != "clip"]
-            for number in deciding:
-                waiting.pop(number)
-                self._decide(step, by_number[number])
-            if not deciding:
-                self._clip(step, [by_number[n] for n in waiting], runners, complete, squares)
-                waiting.clear()
+
+        def clip(clipping: Sequence[Runner], _: Event) -> None:
+            self._clip(step, clipping, runners, complete, squares)
+
+        drive(runners, lambda runner, _: self._decide(step, runner), clip)
 
     def _clip(
         self,
         step: int,
-        clipping: list[Runner],
+        clipping: Sequence[Runner],
         runners: list[Runner],
         complete: dict[int, list[int]],
         squares: dict[int, int],
@@ -212,7 +199,7 @@ class Machine:
 
     def _decide(self, step: int, runner: Runner) -> None:
         name = runner.state.group.name
-        for axes in events.looking(self.program, name, runner.skips - 1):
+        for axes in events.looking(self.program, name, runner.skips - 1, self.work.microbatches):
             x = events.disagreeing(runner, axes, self._stepping)
             if x is not None:
                 message = f"({self.grid.name(x)}) sees other gradients of `{name}` and may decide otherwise"

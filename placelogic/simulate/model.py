@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from itertools import product
 from operator import mul
 
-from placelogic.simulate.arithmetic import PRIME, mix
+from placelogic.run.work import Work
+from placelogic.simulate.arithmetic import PRIME, inverse, mix, residue
 from placelogic.simulate.buffers import Buffer
 from placelogic.simulate.elements import COUNT
 from placelogic.simulate.group import Group
-from placelogic.simulate.work import Work
 
 Key = tuple[int, int, int, tuple[int, ...], int, tuple[int, ...]]
 """term, share, micro-batch, foreign coordinates, use, part of the activations."""
@@ -62,7 +62,7 @@ class Model:
         """a and s of the single device's whole step: every item, use and part, times K."""
         total: Pair = ([0] * COUNT, [0] * COUNT)
         for term in range(len(self.work.terms)):
-            weight = self.work.single_weight(term)
+            weight = inverse(self.work.single_counted(term))
             pairs = [self.item(group, key) for key in self.keys(group, term)]
             a, s = _added(pairs)
             total = (
@@ -158,12 +158,13 @@ def fresh(model: Model, group: Group, turn: int, seen: list[int]) -> Buffer:
     uses = _uses(group)
     layers = []
     for term in range(len(work.terms)):
-        weights = work.weights(term, turn)
+        counted = work.counted(term, turn)
+        weights = {count: residue(1 / count) for count in set(counted)}
         arrays: list[list[int]] = [[] for _ in range(grid.count)]
         done: dict[tuple[object, ...], list[int]] = {}
         for x in group.holders:
             a, s = pair = model.contribution(group, x, term, turn, uses[x])
-            h, weight, local = seen[x], weights[x], group.computed_local[x]
+            h, weight, local = seen[x], weights[counted[x]], group.computed_local[x]
             key = id(pair), h, weight, local
             known = done.get(key)
             if known is None:

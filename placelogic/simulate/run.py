@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 
 from placelogic.program.program import Program
+from placelogic.run.work import Counts, Item
 from placelogic.simulate.arithmetic import mix
 from placelogic.simulate.coefficients import coefficients_of
 from placelogic.simulate.machine import Machine
 from placelogic.simulate.outcome import Outcome
-from placelogic.simulate.work import Counts, Item
 
 
 def simulate(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from placelogic.program.program import Axes
+from placelogic.run.stop import GroupStop
 from placelogic.simulate.arithmetic import PRIME, mix
 from placelogic.simulate.elements import COUNT
 from placelogic.simulate.group import Group, Local, Rule
-from placelogic.simulate.outcome import GroupStop
 
 
 class State:
@@ -96,6 +96,11 @@ class State:
         self.theta = found
 
     def broadcast(self, axes: Axes, root: int) -> None:
+        """Everyone takes what the root has of its own elements. Raises GroupStop where it does not have them."""
+        shapes = self.group.params_local
+        for members in self.group.groups(axes):
+            if root < len(members) and any(shapes[x] != shapes[members[root]] for x in members):
+                raise GroupStop("the root of a broadcast does not hold what others would take from it")
         self.theta = broadcasted(self.group, self.theta, axes, root)
 
 

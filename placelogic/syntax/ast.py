@@ -1,38 +1,51 @@
 """The syntax tree of a `.place` file: one frozen class per statement, each with its place.
 
-The tree keeps what was written (aliases resolved, order kept) and means nothing yet:
-`elaborate/` turns it into a step program.
+The tree keeps what was written (aliases resolved, order kept) and means nothing yet: `elaborate/` turns it into a
+step program. Operations of steps and of layers have the classes of the step program; in the tree their axes are
+`AxisRef`s, and their sizes have the names that were written.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
-from placelogic.program.expr import Compare, Expr
+from msgspec import Struct
+
+from placelogic.program.block import Operation
+from placelogic.program.expr import Compare, Expr, Placed
+from placelogic.program.ops import AxisRef, Op
 from placelogic.source import Span
+
+# --- names -----------------------------------------------------------------------------------
+
+Role = Literal[
+    "size", "weights", "target", "definition", "parameter", "spec", "buffer", "loss", "dimension", "value", "crossing"
+]
+"""What a name is the name of. Axes are sizes. `parameter`: given by name to a strategy or a model; `value`: a word,
+or a parameter that stands for one; `crossing`: a tensor of a block, or weights where there are no blocks."""
+
+
+class Identifier(NamedTuple):
+    """A name that a person chose, and where it stands (from 1). `declares`: here it gets its meaning."""
+
+    text: str
+    role: Role
+    declares: bool
+    line: int
+    column: int
+
 
 # --- pieces ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class AxisRef:
-    """An axis, or a product of axes: `dp`, `edp * ep`. First factor slowest."""
-
-    names: tuple[str, ...]
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """What a statement is about: names of weights, or kinds, or `("*",)`."""
 
     names: tuple[str, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Mode:
+class Mode(Struct, frozen=True):
     """How a state lies: `letter` is R, S, S* or M; `host` adds O. `O` alone is R with host."""
 
     letter: Literal["R", "S", "S*", "M"]
@@ -45,8 +58,7 @@ CUT = {"S": "sharded", "S*": "gathered"}
 """The letters of modes that cut a state, and their words."""
 
 
-@dataclass(frozen=True, slots=True)
-class Param:
+class Param(Struct, frozen=True):
     """A parameter of a strategy or model, with the default that makes it optional."""
 
     name: str
@@ -54,8 +66,7 @@ class Param:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Argument:
+class Argument(Struct, frozen=True):
     """`dp`, `schedule = zbv`: words, axes and products of axes are read as expressions."""
 
     name: str | None
@@ -63,8 +74,7 @@ class Argument:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class StrategyCall:
+class StrategyCall(Struct, frozen=True):
     name: str
     arguments: tuple[Argument, ...]
     span: Span
@@ -73,8 +83,7 @@ class StrategyCall:
 # --- meshes and sizes -----------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class AxisDecl:
+class AxisDecl(Struct, frozen=True):
     """`tp = 8`, `2 <= pp <= 16` (bounds as comparisons), or open."""
 
     name: str
@@ -83,40 +92,34 @@ class AxisDecl:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class MeshStmt:
+class MeshStmt(Struct, frozen=True):
     axes: tuple[AxisDecl, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class AxisStmt:
+class AxisStmt(Struct, frozen=True):
     name: str
     factors: AxisRef
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class LetItem:
+class LetItem(Struct, frozen=True):
     name: str
     value: Expr | None
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class LetStmt:
+class LetStmt(Struct, frozen=True):
     items: tuple[LetItem, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class AssumeStmt:
+class AssumeStmt(Struct, frozen=True):
     conditions: tuple[Compare, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class ImportStmt:
+class ImportStmt(Struct, frozen=True):
     path: str
     span: Span
 
@@ -124,8 +127,7 @@ class ImportStmt:
 # --- work and objective ---------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class SplitStmt:
+class SplitStmt(Struct, frozen=True):
     """`batch over dp`: dim is batch, sequence or tokens."""
 
     dim: str
@@ -133,35 +135,30 @@ class SplitStmt:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class MicrobatchesStmt:
+class MicrobatchesStmt(Struct, frozen=True):
     """`microbatches M` declares the name M unless a `let` already did; or a number, or an expression."""
 
     count: Expr
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class TokensStmt:
+class TokensStmt(Struct, frozen=True):
     even: bool
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectiveStmt:
+class ObjectiveStmt(Struct, frozen=True):
     kind: Literal["mean", "sum"]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class FeedStmt:
+class FeedStmt(Struct, frozen=True):
     kind: Literal["same", "different"]
     axes: tuple[AxisRef, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class LossStmt:
+class LossStmt(Struct, frozen=True):
     """`scope` is local, global, over (then `axes` and `microbatches` say over what) or sum."""
 
     name: str | None
@@ -171,8 +168,7 @@ class LossStmt:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class SyncStmt:
+class SyncStmt(Struct, frozen=True):
     """`axes` and `microbatches` together say over what; at least one is present."""
 
     target: Target
@@ -182,8 +178,7 @@ class SyncStmt:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class ScaleStmt:
+class ScaleStmt(Struct, frozen=True):
     target: Target
     factor: Expr
     span: Span
@@ -192,146 +187,25 @@ class ScaleStmt:
 # --- steps ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class LoopOp:
-    """`subset`: each, but_last, but_first, first, last, or index (then `index` counts from 1)."""
-
-    subset: Literal["each", "but_last", "but_first", "first", "last", "index"]
-    index: int | None
-    body: tuple[StepOp, ...]
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class AccumulateOp:
-    """`replace` when `fresh` is to overwrite the buffer. `buffer` None is the unnamed one."""
-
-    replace: bool
-    buffer: str | None
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class ReduceOp:
-    buffer: str | None
-    scattered: bool
-    axes: tuple[AxisRef, ...]
-    op: Literal["sum", "mean"]
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class GatherGradientsOp:
-    axes: tuple[AxisRef, ...]
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class ScaleOp:
-    buffer: str | None
-    factor: Expr
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class ScaleLossOp:
-    """`scale loss aux by 1/dp`: the fresh gradient of one loss term (None: the unnamed term)."""
-
-    term: str | None
-    factor: Expr
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class ClipOp:
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class SkipOp:
-    """`skip on overflow over dp`; `over none` has no axes."""
-
-    axes: tuple[AxisRef, ...]
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class UpdateOp:
-    buffer: str | None
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class GatherParamsOp:
-    axes: tuple[AxisRef, ...]
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class BroadcastParamsOp:
-    axis: AxisRef
-    root: int
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class RefreshOp:
-    """`refresh params from master`."""
-
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class OffloadGradientsOp:
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class FetchParamsOp:
-    span: Span
-
-
-StepOp = (
-    LoopOp
-    | AccumulateOp
-    | ReduceOp
-    | GatherGradientsOp
-    | ScaleOp
-    | ScaleLossOp
-    | ClipOp
-    | SkipOp
-    | UpdateOp
-    | GatherParamsOp
-    | BroadcastParamsOp
-    | RefreshOp
-    | OffloadGradientsOp
-    | FetchParamsOp
-)
-
-
-@dataclass(frozen=True, slots=True)
-class StepStmt:
+class StepStmt(Struct, frozen=True):
     target: Target
-    body: tuple[StepOp, ...]
+    body: tuple[Op, ...]
     span: Span
 
 
 # --- start, clipping, optimizer, random streams, precision ----------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class InitSame:
+class InitSame(Struct, frozen=True):
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class InitDifferent:
+class InitDifferent(Struct, frozen=True):
     axes: tuple[AxisRef, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class InitBroadcast:
+class InitBroadcast(Struct, frozen=True):
     axis: AxisRef
     root: int
     span: Span
@@ -340,8 +214,7 @@ class InitBroadcast:
 InitOp = InitSame | InitDifferent | InitBroadcast
 
 
-@dataclass(frozen=True, slots=True)
-class InitStmt:
+class InitStmt(Struct, frozen=True):
     """`block` tells `init x { ... }` from the one-line form."""
 
     target: Target
@@ -350,8 +223,7 @@ class InitStmt:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class ClipEntry:
+class ClipEntry(Struct, frozen=True):
     """Over which axes the squares of these weights are summed; none has no axes."""
 
     target: Target
@@ -359,8 +231,7 @@ class ClipEntry:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class ClipStmt:
+class ClipStmt(Struct, frozen=True):
     """`clip global_norm`; `entries` None means derived."""
 
     norm: str
@@ -368,30 +239,26 @@ class ClipStmt:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class OptimizerStmt:
+class OptimizerStmt(Struct, frozen=True):
     name: str
     target: Target | None
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class RandomStmt:
+class RandomStmt(Struct, frozen=True):
     target: Target
     axes: tuple[AxisRef, ...]
     kind: Literal["same", "different"]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class PrecisionEntry:
+class PrecisionEntry(Struct, frozen=True):
     state: str
     dtype: str
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class PrecisionStmt:
+class PrecisionStmt(Struct, frozen=True):
     target: Target | None
     entries: tuple[PrecisionEntry, ...]
     span: Span
@@ -400,32 +267,27 @@ class PrecisionStmt:
 # --- weights, models, placements, strategies ------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class SizeProp:
+class SizeProp(Struct, frozen=True):
     value: Expr
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class LayersProp:
+class LayersProp(Struct, frozen=True):
     value: Expr
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class DimsProp:
+class DimsProp(Struct, frozen=True):
     names: tuple[str, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class KindProp:
+class KindProp(Struct, frozen=True):
     name: str
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class UsedOnProp:
+class UsedOnProp(Struct, frozen=True):
     """`used on first and last of pp`; without `of`, of the axis that `stages` names."""
 
     stages: tuple[Literal["first", "last"], ...]
@@ -433,8 +295,7 @@ class UsedOnProp:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class RoutedProp:
+class RoutedProp(Struct, frozen=True):
     axis: AxisRef
     span: Span
 
@@ -442,21 +303,18 @@ class RoutedProp:
 WeightsProp = SizeProp | LayersProp | DimsProp | KindProp | UsedOnProp | RoutedProp
 
 
-@dataclass(frozen=True, slots=True)
-class WeightsStmt:
+class WeightsStmt(Struct, frozen=True):
     name: str
     props: tuple[WeightsProp, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class FreezeStmt:
+class FreezeStmt(Struct, frozen=True):
     target: Target
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class ModelDef:
+class ModelDef(Struct, frozen=True):
     """`model llama(layers, hidden) { ... }`: a definition has parentheses."""
 
     name: str
@@ -465,8 +323,7 @@ class ModelDef:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class ModelStmt:
+class ModelStmt(Struct, frozen=True):
     """`model llama { layers 80, hidden 8192 }`: a use has braces only. Arguments are all named."""
 
     name: str
@@ -474,8 +331,7 @@ class ModelStmt:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class PlaceEntry:
+class PlaceEntry(Struct, frozen=True):
     """`state`: params, optimizer, gradients or activations."""
 
     state: str
@@ -483,8 +339,7 @@ class PlaceEntry:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class PlaceStmt:
+class PlaceStmt(Struct, frozen=True):
     """`axes` empty: `place * { activations materialized }`, a residency without an axis.
 
     `reshard`: the value of `reshard_after_forward`, where given (a word or a number)."""
@@ -496,8 +351,7 @@ class PlaceStmt:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class StagesStmt:
+class StagesStmt(Struct, frozen=True):
     """`stages over pp { schedule 1f1b, chunks 1 }`: the axis that pipeline stages lie on."""
 
     axis: AxisRef
@@ -506,16 +360,14 @@ class StagesStmt:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class StrategyDef:
+class StrategyDef(Struct, frozen=True):
     name: str
     params: tuple[Param, ...]
     body: tuple[Statement, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class UseStmt:
+class UseStmt(Struct, frozen=True):
     calls: tuple[StrategyCall, ...]
     span: Span
 
@@ -523,8 +375,7 @@ class UseStmt:
 # --- the operations of a layer ---------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class DimSize:
+class DimSize(Struct, frozen=True):
     """`hidden = 4096`; without a value the dimension may have any size."""
 
     name: str
@@ -532,157 +383,14 @@ class DimSize:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class DimsStmt:
+class DimsStmt(Struct, frozen=True):
     """`dims batch, sequence, hidden = h`: the dimensions that tensors of blocks have."""
 
     sizes: tuple[DimSize, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class LinearOp:
-    """`grouped`: one matrix per expert."""
-
-    grouped: bool
-    input: str
-    weights: str
-    contracted: tuple[str, ...]
-    produced: tuple[str, ...]
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class BiasOp:
-    """`scaled by 1/tp`: what each device multiplies its vector by, where an implementation does so."""
-
-    input: str
-    weights: str
-    over: tuple[str, ...]
-    scale: Expr | None
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class EmbeddingOp:
-    input: str
-    weights: str
-    vocabulary: str
-    produced: tuple[str, ...]
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class NormOp:
-    input: str
-    weights: str | None
-    over: tuple[str, ...]
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class FunctionOp:
-    """`gelu x`, `dropout x`, `scale x by 2` (which alone has a factor): one value in, one out."""
-
-    function: str
-    input: str
-    factor: Expr | None
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class AddTensorsOp:
-    inputs: tuple[str, ...]
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class MultiplyOp:
-    inputs: tuple[str, str]
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class ConcatOp:
-    """`concat a, b to head`: the last dimensions one after the other, in a dimension `into`."""
-
-    inputs: tuple[str, ...]
-    into: str
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class AttentionOp:
-    """`words`: causal, fused, dropout, positions, those that were written, in that order."""
-
-    query: str
-    key: str
-    value: str
-    words: tuple[str, ...]
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class RouterOp:
-    input: str
-    weights: str
-    contracted: tuple[str, ...]
-    experts: str
-    top: Expr
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class DispatchOp:
-    """`combine` when the tokens come back from their experts."""
-
-    combine: bool
-    input: str
-    router: str
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class CrossEntropyOp:
-    input: str
-    vocabulary: str
-    parallel: bool
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class CollectiveOp:
-    """`kind`: reduce (with `op`), gather, slice, reduce_scatter (on `dim`), all_to_all (which gathers
-    `dim` and cuts `into`) or broadcast. No axes: nothing happens."""
-
-    kind: Literal["reduce", "gather", "slice", "reduce_scatter", "all_to_all", "broadcast"]
-    input: str
-    axes: tuple[AxisRef, ...]
-    op: Literal["sum", "mean"] | None
-    dim: str | None
-    into: str | None
-    span: Span
-
-
-Operator = (
-    LinearOp
-    | BiasOp
-    | EmbeddingOp
-    | NormOp
-    | FunctionOp
-    | AddTensorsOp
-    | MultiplyOp
-    | ConcatOp
-    | AttentionOp
-    | RouterOp
-    | DispatchOp
-    | CrossEntropyOp
-    | CollectiveOp
-)
-
-
-@dataclass(frozen=True, slots=True)
-class InputLine:
+class InputLine(Struct, frozen=True):
     """`input x(batch, sequence, hidden)`: how the block calls what arrives."""
 
     name: str
@@ -690,17 +398,18 @@ class InputLine:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class OperationLine:
+class OperationLine(Struct, frozen=True):
     """`y = add x, d`."""
 
-    output: str
-    operator: Operator
+    operator: Operation
     span: Span
 
+    @property
+    def output(self) -> str:
+        return self.operator.output
 
-@dataclass(frozen=True, slots=True)
-class CheckpointLine:
+
+class CheckpointLine(Struct, frozen=True):
     """`checkpoint { ... }`: operations that run again in the backward pass."""
 
     lines: tuple[OperationLine, ...]
@@ -710,8 +419,7 @@ class CheckpointLine:
 BlockLine = InputLine | OperationLine | CheckpointLine
 
 
-@dataclass(frozen=True, slots=True)
-class BlockStmt:
+class BlockStmt(Struct, frozen=True):
     """`block decoder repeat layers { ... }`; what its last line makes is what it leaves."""
 
     name: str
@@ -720,8 +428,7 @@ class BlockStmt:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class CheckpointStmt:
+class CheckpointStmt(Struct, frozen=True):
     """`checkpoint decoder`, `checkpoint decoder every 2`, or `checkpoint first to last of decoder` (`last` None:
     one operation only). `every`: how many layers run again together."""
 
@@ -732,8 +439,7 @@ class CheckpointStmt:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class OverrideStmt:
+class OverrideStmt(Struct, frozen=True):
     """`backward n of decoder over tp by none`: what an implementation does where `tensor` changes how it
     lies. `tensor` may name weights, in a spec without blocks."""
 
@@ -746,8 +452,7 @@ class OverrideStmt:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class AttentionStmt:
+class AttentionStmt(Struct, frozen=True):
     """`attention over cp by ring`: how devices with pieces of each sequence get at the keys and values."""
 
     axes: tuple[AxisRef, ...]
@@ -755,8 +460,7 @@ class AttentionStmt:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class DrawnStmt:
+class DrawnStmt(Struct, frozen=True):
     """`random d of layer over tp same`: whether devices draw the same numbers where `tensor` is made."""
 
     tensor: str
@@ -766,8 +470,7 @@ class DrawnStmt:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class PositionsStmt:
+class PositionsStmt(Struct, frozen=True):
     """`positions c of layer over cp local`: from where a device counts the places of its piece of a sequence."""
 
     tensor: str
@@ -780,28 +483,24 @@ class PositionsStmt:
 # --- specs, claims, expectations ------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class SpecDef:
+class SpecDef(Struct, frozen=True):
     name: str
     body: tuple[Statement, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class BudgetStmt:
+class BudgetStmt(Struct, frozen=True):
     amount: Expr
     unit: str
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimStmt:
+class ClaimStmt(Struct, frozen=True):
     condition: Compare
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class ExpectStmt:
+class ExpectStmt(Struct, frozen=True):
     """`expect refuted GI01 norm`: `code` and `weights` are optional."""
 
     verdict: Literal["proved", "refuted", "vacuous", "error"]
@@ -852,8 +551,10 @@ Statement = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class File:
+class File(Placed, frozen=True):
+    """`identifiers`: every name in it, in the order of the text."""
+
     path: str
     statements: tuple[Statement, ...]
     span: Span
+    identifiers: tuple[Identifier, ...] = ()

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from dataclasses import replace
 from fractions import Fraction
+from itertools import takewhile
 
 from lark import Token, Transformer
 from lark.tree import Meta
+from msgspec.structs import replace
 
 from placelogic.problem import Problem
 from placelogic.program.catalog import SCHEDULES
-from placelogic.program.expr import TOKENS, Binary, Call, Compare, Expr, Name, Neg, Num
+from placelogic.program.expr import TOKENS, Binary, Call, Compare, Expr, Name, Neg, Num, tokens_of
 from placelogic.source import Span
 from placelogic.syntax import ast
+from placelogic.syntax.forms import node_of, words_of
+from placelogic.syntax.identifiers import identifiers
 
 RESERVED = ("none", "microbatches", TOKENS)
 """Words with a meaning of their own wherever an axis or a size is expected."""
@@ -23,38 +26,26 @@ MAX_DIGITS = 30
 _WORDS = {"split_dim", "combination", "average", "likeness", "end", "state", "unit", "verdict", "function_name",
           "attention_word", "attention_way", "reach", "direction", "change"}  # fmt: skip
 
-# Rules whose children are the fields of a class, in order.
-_FIELDS = {
-    "split": ast.SplitStmt, "tokens": ast.TokensStmt, "objective": ast.ObjectiveStmt, "feed": ast.FeedStmt,
-    "scale": ast.ScaleStmt, "gather_gradients": ast.GatherGradientsOp, "gather_params": ast.GatherParamsOp,
-    "scale_op": ast.ScaleOp, "scale_loss": ast.ScaleLossOp, "clip_op": ast.ClipOp, "skip": ast.SkipOp,
-    "update": ast.UpdateOp, "refresh": ast.RefreshOp, "offload_gradients": ast.OffloadGradientsOp,
-    "fetch_params": ast.FetchParamsOp, "init_same": ast.InitSame, "init_different": ast.InitDifferent,
-    "clip_entry": ast.ClipEntry, "optimizer": ast.OptimizerStmt, "random": ast.RandomStmt,
-    "precision_entry": ast.PrecisionEntry, "size": ast.SizeProp, "layers": ast.LayersProp, "kind": ast.KindProp,
-    "routed": ast.RoutedProp, "freeze": ast.FreezeStmt, "model_arg": ast.Argument, "named_arg": ast.Argument,
-    "place_entry": ast.PlaceEntry, "budget": ast.BudgetStmt, "expect": ast.ExpectStmt,
-    "dim_size": ast.DimSize, "operation": ast.OperationLine, "embedding": ast.EmbeddingOp, "norm": ast.NormOp,
-    "router": ast.RouterOp, "attention_over": ast.AttentionStmt, "drawn": ast.DrawnStmt,
-    "positions": ast.PositionsStmt,
+_DECLARES = {"axis_decl", "axis", "let_item", "param"}
+"""Rules that begin with the name of what they declare."""
+
+_UNIQUE = {
+    "precision": ("entries", "block"), "weights": ("props", "block"), "model": ("arguments", "block"),
+    "used_on": ("stages", "list"), "strategy_def": ("params", "list of parameters"),
+    "model_def": ("params", "list of parameters"),
 }  # fmt: skip
-
-# Rules whose children are one field, a tuple.
-_TUPLES = {
-    "mesh": ast.MeshStmt, "let": ast.LetStmt, "axis_ref": ast.AxisRef, "dims": ast.DimsProp,
-    "use": ast.UseStmt, "sizes": ast.DimsStmt, "checkpoint": ast.CheckpointLine,
-}  # fmt: skip
-
-# Rules whose first child is a field, and the others are one more, a tuple.
-_FIRST_AND_TUPLE = {"step": ast.StepStmt}
+"""What may stand only once in each of these, and what holds it."""
 
 
-def plain(item):
-    return str(item) if isinstance(item, Token) else item
+def _key(entry: object) -> str:
+    """What makes an entry the same as another one: its name, the state it is about, or its own words."""
+    if isinstance(entry, str):
+        return entry
+    return getattr(entry, "state", None) or (words_of(entry) if isinstance(entry, ast.WeightsProp) else entry.name)
 
 
 class BuilderBase(Transformer):
-    """`build_RULE` makes the node of one rule; the tables above do the regular ones.
+    """`build_RULE` makes the node of one rule; `forms.py` does the regular ones.
 
     Problems are collected, and a node is made all the same, so that one pass finds them all."""
 
@@ -63,6 +54,7 @@ class BuilderBase(Transformer):
         self._path = path
         self._measures: list[Call] = []
         self._problems: list[Problem] = []
+        self._identifiers: list[ast.Identifier] = []
 
     def problems(self) -> list[Problem]:
         """What is wrong, in the order of the text. Call it when the whole tree has been transformed."""
@@ -74,15 +66,23 @@ class BuilderBase(Transformer):
     def __default__(self, rule: str, items: list, meta: Meta):
         if rule in _WORDS:
             return str(items[0])
+        self._identifiers += identifiers(rule, items)
         span = self._span(meta)
         if (build := getattr(self, f"build_{rule}", None)) is not None:
             return build(span, *items)
-        fields = tuple(map(plain, items))
-        if (made := _FIELDS.get(rule)) is not None:
-            return made(*fields, span)
-        if (made := _TUPLES.get(rule)) is not None:
-            return made(fields, span)
-        return _FIRST_AND_TUPLE[rule](fields[0], fields[1:], span)
+        if rule in _DECLARES:
+            self._declared(items[0], self._span(items[0]))
+        node = node_of(rule, map(self._plain, items), span)
+        if rule in _UNIQUE:
+            entries, where = _UNIQUE[rule]
+            self._once(((key := _key(one), key, getattr(one, "span", span)) for one in getattr(node, entries)), where)
+        return node
+
+    def _plain(self, item):
+        """The text of a token; of a number, its value."""
+        if not isinstance(item, Token):
+            return item
+        return int(self._digits(item)) if item.type == "INT" else str(item)
 
     def _span(self, at: Token | Meta) -> Span:
         if isinstance(at, Meta) and at.empty:
@@ -97,6 +97,13 @@ class BuilderBase(Transformer):
             message = f"`{name}` has a meaning of its own and cannot be declared"
             self._wrong("PL113", message, span, "choose another name")
         return str(name)
+
+    def _declares(self, name: Name) -> None:
+        """This name in an expression, which was read just now, is declared there."""
+        start, found = (name.span.line, name.span.column), self._identifiers
+        since = takewhile(lambda i: (found[i].line, found[i].column) >= start, reversed(range(len(found))))
+        *_, first = (i for i in since if found[i].text == name.name)
+        found[first] = found[first]._replace(declares=True)
 
     def _once(self, found: Iterable[tuple[Hashable, str, Span]], where: str) -> None:
         seen = set()
@@ -122,6 +129,11 @@ class BuilderBase(Transformer):
             hint = "a name begins with a letter; write all digits of a number, and products with `*`"
             self._wrong("PL109", f"`{text}` is neither a number nor a name", span, hint)
         return Name(str(text), span)
+
+    def build_tokens_of(self, span: Span, what: Token, loss: Token) -> Expr:
+        if what != TOKENS:
+            self._wrong("PL109", f"`{what} of {loss}` is no size", span, f"`tokens of {loss}` counts the tokens of a loss")
+        return Name(tokens_of(str(loss)), span)
 
     def build_measure(self, span: Span, function: Token, argument: Token) -> Expr:
         self._measures.append(Call(str(function), str(argument), span))

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 import placelogic
-
-from placelogic.checking import Settings, check_text
 from placelogic.editor.define import definition, file_of, references
 from placelogic.editor.hover import hover
-from placelogic.editor.names import at, occurrences, words
+from placelogic.editor.names import at, occurrences
 from placelogic.editor.rename import CannotRename, rename
 from placelogic.editor.text import Text
-from placelogic.syntax.parse import normalised, parse
+from placelogic.session.check import check_text
+from placelogic.session.settings import Settings
+from placelogic.syntax.parse import normalised, parse, token_tree
 from placelogic.syntax.read import read_source
 
 ROOT = Path(__file__).parents[2]
@@ -264,9 +264,9 @@ def test_hover_everywhere(path: Path) -> None:
     """Every name of a real file has something to say, and every question is answered."""
     source = read_source(path)
     here = Text(str(path), source)
-    for word in words(here.text, here.path):
-        hover(here, word.span.line, word.span.column)
-        definition(here, word.span.line, word.span.column)
+    for token in token_tree(here.text, here.path)[0]:
+        hover(here, token.line, token.column)
+        definition(here, token.line, token.column)
     for one in here.names:
         if one.declares and one.space == "weights" and here.programs:
             assert hover(here, one.span.line, one.span.column) is not None or len(here.programs) < len(here.specs)
@@ -275,9 +275,9 @@ def test_hover_everywhere(path: Path) -> None:
 def test_occurrences_are_tokens() -> None:
     for path in (ROOT / "examples").glob("*.place"):
         source = normalised(read_source(path))
-        tokens = words(source, str(path))
-        spans = {word.span for word in tokens}
-        assert {one.span for one in occurrences(parse(source, str(path)), tokens)} <= spans
+        tokens = {(token.line, token.column, str(token)) for token in token_tree(source, str(path))[0]}
+        names = occurrences(parse(source, str(path)))
+        assert names and {(one.span.line, one.span.column, one.name) for one in names} <= tokens
 
 
 def test_operations_of_blocks_name_weights() -> None:

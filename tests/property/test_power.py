@@ -7,10 +7,10 @@ noticed it: that one is tried first, and the others where the specs that are dra
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from placelogic.layers import arriving as lines
 from placelogic.program.expr import number

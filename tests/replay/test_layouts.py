@@ -6,11 +6,11 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from placelogic.checking import complete
 from placelogic.elaborate import elaborate_file
+from placelogic.elaborate.complete import complete
 from placelogic.replay.group import Group
 from placelogic.replay.shape import Shape, TooLarge, owners
-from placelogic.simulate.mesh import Grid
+from placelogic.run.grid import Grid
 from placelogic.syntax.parse import parse
 
 

@@ -6,22 +6,20 @@ Every operation has one of its own, except that a table is shared by all that lo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 
 import torch
+from msgspec import Struct
 
 from placelogic.program import block as bl
 from placelogic.program.program import Axes, Cut, Layout, Weights
-from placelogic.replay.blocks.uses import Key, cut_of, key_of
 from placelogic.replay.group import Group
 from placelogic.replay.shape import MOST_ELEMENTS, Sizes, TooLarge, owners
-from placelogic.simulate.layers.one import weights_dims
-from placelogic.simulate.layers.setting import Setting
+from placelogic.run.layers.setting import Setting
+from placelogic.run.layers.uses import Key, cut_of, key_of, weights_dims
 
 
-@dataclass(frozen=True, slots=True)
-class Matrix:
+class Matrix(Struct, frozen=True):
     """`dims`: its dimensions, in the order of its elements; `sides`: what it makes, and what it contracts.
     `cut`: axis -> the dimension that it is cut on while it is used. `layer`: its layer among those of the group."""
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from placelogic.program.catalog import Needs
 from placelogic.program.expr import evaluate, show
@@ -24,8 +25,8 @@ from placelogic.program.program import (
     Weights,
     flat,
 )
-from placelogic.simulate.mesh import Grid
-from placelogic.simulate.work import Work
+from placelogic.run.grid import Grid
+from placelogic.run.work import Work
 
 Role = Literal["replicate", "zero1", "shard", "tensor", "stages", "context", "experts", "idle"]
 
@@ -41,8 +42,7 @@ SCHEDULES = {
 """Of torch.distributed.pipelining."""
 
 
-@dataclass(frozen=True, slots=True)
-class Native:
+class Native(Struct, frozen=True):
     """What each axis does, and how. `sequence`: tensor parallelism cuts the activations of norms too.
     `reshard`: of FSDP. `chunks`: stages per device. `clip`: gradients, by their global norm. `tied`: the embedding
     is the output matrix too. `master`: parameters are wider than what is computed with. `offload`: states lie on

@@ -6,8 +6,9 @@ Where elements lie is written as tables. What is about the operations of blocks 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import combinations
+
+from msgspec.structs import replace
 
 from placelogic.problem import Problem, SpecError
 from placelogic.program.program import Program, Skip, flat
@@ -17,8 +18,8 @@ from placelogic.replay.script.build import Build
 from placelogic.replay.script.layers import layered
 from placelogic.replay.script.lines import NotShown
 from placelogic.report.diagnostic import Finding
+from placelogic.run.work import Counts
 from placelogic.simulate import simulate
-from placelogic.simulate.work import Counts
 
 MOST_DEVICES = 8
 MOST_LINES = 92

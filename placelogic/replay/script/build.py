@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 
+from placelogic.io.quoting import python
 from placelogic.program.catalog import Needs
 from placelogic.program.program import Program, Skip
 from placelogic.replay.cases import Case
@@ -16,10 +17,10 @@ from placelogic.replay.script.lines import Names, NotShown
 from placelogic.replay.script.section import Content, Event, Section
 from placelogic.replay.script.work import Items, Row, told
 from placelogic.report.diagnostic import Finding
+from placelogic.run.grid import Grid
+from placelogic.run.work import Counts, Work
 from placelogic.simulate.arriving import kept_along, lines_of
 from placelogic.simulate.group import Group
-from placelogic.simulate.mesh import Grid
-from placelogic.simulate.work import Counts, Work
 
 WIDTH = 118
 """Of a line, where it can be broken."""
@@ -192,10 +193,10 @@ def head(finding: Finding, source: str, case: Case, microbatches: int) -> Iterat
     where = ", ".join(f"{axis} = {size}" for axis, size in case.meeting.sizes.items() if size > 1)
     if not where or microbatches > 1:
         where += (", " if where else "") + f"{microbatches} micro-batches"
-    message = finding.message.replace(chr(34), chr(39)).rstrip(".")
-    yield from textwrap.wrap(f'"""{finding.code}, {where}: {message}.', WIDTH)
+    message = python(finding.message).rstrip(".")
+    yield from textwrap.wrap(f'"""{finding.code}, {where}: {message}.', WIDTH, break_long_words=False)
     yield ""
-    yield f'From {source}, by placelogic. Needs PyTorch; run it with Python."""'
+    yield f'From {python(source)}, by placelogic. Needs PyTorch; run it with Python."""'
     yield ""
     yield "import sys, tempfile"
     yield "import torch"

@@ -5,7 +5,8 @@ Rules and devices are those of the simulator; there are no numbers here, only pl
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from placelogic.program.catalog import Needs
 from placelogic.program.program import Axes, Op, Reduce, flat
@@ -21,8 +22,7 @@ Places = list[list[int]]
 """Per device, places in a local array."""
 
 
-@dataclass
-class Shape:
+class Shape(Struct):
     """The layout of one gradient array, the same on every device; see simulate/buffers.py."""
 
     room: dict[str, Rule]

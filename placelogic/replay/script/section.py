@@ -31,8 +31,8 @@ from placelogic.replay.script.arriving import arrived
 from placelogic.replay.script.layout import Layout, Places, Shape, places, same
 from placelogic.replay.script.lines import Names, NotShown, by_device, line_of, times
 from placelogic.replay.script.work import Items
+from placelogic.run.step import running, turns
 from placelogic.simulate.group import Rule
-from placelogic.simulate.ops import running
 
 Event = Clip | Skip
 Content = tuple["Section", str, "Shape | None"]
@@ -105,7 +105,7 @@ class Section:
     def _loop(self, loop: Loop) -> Iterator[str]:
         """Turns that read alike are one `for`."""
         bodies: list[tuple[list[int], list[str]]] = []
-        for turn in turns(loop, self.work.microbatches):
+        for turn in (number - 1 for number in turns(loop, self.work.microbatches)):
             body = list(self._turn(loop))
             if bodies and bodies[-1][1] == body:
                 bodies[-1][0].append(turn)
@@ -260,24 +260,6 @@ class Section:
             self.names.use("seen")
             gradient = f"seen({gradient}, {by_device([[units[e] for e in row] for row in mine])})"
         yield f"{target}[{mine_at}] -= 0.1 * {gradient}  # update"
-
-
-def turns(loop: Loop, count: int) -> list[int]:
-    """From 0."""
-    every = list(range(count))
-    match loop.subset:
-        case "but_last":
-            return every[:-1]
-        case "but_first":
-            return every[1:]
-        case "first":
-            return every[:1]
-        case "last":
-            return every[-1:]
-        case "index":
-            return [number for number in every if number + 1 == loop.index]
-        case _:
-            return every
 
 
 def line_comment(op: Accumulate) -> str:

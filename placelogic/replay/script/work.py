@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from placelogic.replay.script.lines import fraction
+from placelogic.run.work import Work
 from placelogic.simulate.group import Group
 from placelogic.simulate.model import Model
-from placelogic.simulate.work import Work
 
 Row = tuple[int, int, Fraction]
 """Number of an item, its tokens, the factor of its summed loss."""
@@ -29,7 +29,7 @@ class Items:
         """Everything that the single device adds up."""
         found = []
         for term in range(len(self.work.terms)):
-            weight = self.work.single_weight_exact(term)
+            weight = Fraction(1, self.work.single_counted(term))
             for key in Model(self.work).keys(group, term):
                 _, share, turn, foreign, use, part = key
                 number = self._number(group.number, term, share, turn, foreign, use, part, ())
@@ -57,23 +57,13 @@ class Items:
         for turn in range(1, work.microbatches + 1):
             rows = []
             for term, loss in enumerate(work.terms):
-                by = factor(work, x, term, turn) * scaled.get(loss.name, 1)
+                by = Fraction(1, work.counted(term, turn)[x]) * scaled.get(loss.name, 1)
                 for use in uses:
                     key = (group.number, term, work.share[x], turn)
                     number = self._number(*key, foreign if any(foreign) else (), use, part, noise if any(noise) else ())
                     rows.append((number, work.tokens(loss, work.share[x], turn), by))
             found.append(rows)
         return found
-
-
-def factor(work: Work, x: int, term: int, turn: int) -> Fraction:
-    """One over the tokens that device x counts."""
-    loss = work.terms[term]
-    if not loss.mean:
-        return Fraction(1)
-    turns = range(1, work.microbatches + 1) if loss.microbatches else (turn,)
-    together = next(members for members in work.grid.groups(loss.over) if x in members)
-    return Fraction(1, sum(work.tokens(loss, work.share[y], t) for y in together for t in turns))
 
 
 def told(rows: list[Row]) -> str:

@@ -11,8 +11,8 @@ from placelogic.replay.script.layers.build import Layered
 from placelogic.replay.script.layers.smaller import goes_wrong, smallest
 from placelogic.replay.script.lines import NotShown
 from placelogic.report.diagnostic import Finding
+from placelogic.run.work import Counts
 from placelogic.simulate import SimulationTooLarge, simulate_layers
-from placelogic.simulate.work import Counts
 
 MOST_LINES = 130
 """Whole layers take more than the step of a few weights."""

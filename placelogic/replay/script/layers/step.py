@@ -25,7 +25,7 @@ from placelogic.program.program import (
 )
 from placelogic.replay.script.layers.pieces import Pieces
 from placelogic.replay.script.lines import NotShown, line_of, times
-from placelogic.replay.script.section import turns
+from placelogic.run.step import turns
 
 EVERY = "total = sum(found[name] for found in every)"
 UPDATE = "held[name] = held[name] - 0.1 * total"
@@ -70,7 +70,7 @@ class Lines:
         return [axis for axis in axes if self.pieces.grid.size[axis] > 1]
 
     def _loop(self, loop: Loop) -> Iterator[str]:
-        which, body = turns(loop, self.count), loop.body
+        which, body = [turn - 1 for turn in turns(loop, self.count)], loop.body
         if not which:
             return
         first = body[0]

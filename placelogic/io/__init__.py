@@ -1,0 +1,1 @@
+"""What passes between this program and files, screens and other programs: reading, writing, quoting."""
