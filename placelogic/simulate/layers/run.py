@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from functools import partial
 from itertools import product
 from math import prod
 
@@ -19,12 +21,15 @@ from placelogic.run.layers.setting import Setting, Share
 from placelogic.run.layers.uses import key_of
 from placelogic.run.stop import GroupStop, SimulationTooLarge
 from placelogic.run.work import Work
-from placelogic.simulate.arithmetic import PRIME, inverse, mix, residue
+from placelogic.simulate.arithmetic import PRIME, mix, residue
 from placelogic.simulate.events import spared
 from placelogic.simulate.layers.exact import Exact
 from placelogic.simulate.layers.step import Fresh, LayerStep
 from placelogic.simulate.layers.tape import Numbers, placed, taken
 from placelogic.simulate.outcome import Difference, Outcome, Stop
+
+Divisors = Callable[[Sequence[Lay]], Sequence[Sequence[Fraction]]]
+"""How what is left lies -> by what each term of it is divided, on each device."""
 
 MAX_PASSES = 128
 """Devices times micro-batches: some seconds of work."""
@@ -92,20 +97,36 @@ class _Job:
 
     def _single(self, turn: int) -> tuple[Tensor[Numbers], Fresh]:
         grid = Grid(("one",), {"one": 1})
-        counted = [[self.work.single_counted(term)] for term in range(len(self.work.terms))]
-        return self._pass(turn, grid, Plan(), [self.setting.alone], counted, None)
+        counted = [[Fraction(self.work.single_counted(term))] for term in range(len(self.work.terms))]
+        return self._pass(turn, grid, Plan(), [self.setting.alone], lambda _: counted, None)
 
     def _mesh(self, turn: int) -> tuple[Tensor[Numbers], Fresh]:
         habits = Habits(self.layers, self.grid, self.setting.stages)
-        counted = [self.work.counted(term, turn) for term in range(len(self.work.terms))]
         shares = [self.setting.share(x) for x in range(self.grid.count)]
-        return self._pass(turn, self.grid, self.setting.plan, shares, counted, habits)
+        return self._pass(turn, self.grid, self.setting.plan, shares, partial(self._divisors, turn), habits)
+
+    def _divisors(self, turn: int, left: Sequence[Lay]) -> Sequence[Sequence[Fraction]]:
+        """What each device divides each loss by: of a loss that is computed in the blocks, the tokens whose loss it has,
+        and those that it counts together with others."""
+        work, found = self.work, []
+        places = prod(self.dims[dim] for dim in left[0].dims)
+        for term, loss in enumerate(work.terms):
+            if not loss.mean or not isinstance(self.blocks[-1].operations[-1], bl.CrossEntropy):
+                found.append(work.counted(term, turn))
+                continue
+            each = Fraction(work.total[term], places * work.microbatches)
+            own = [each * prod(map(len, lay.labels)) for lay in left]
+            turns = work.microbatches if loss.microbatches else 1
+            together = {x: turns * sum((own[y] for y in group), Fraction(0))
+                        for group in self.grid.groups(loss.over) for x in group}  # fmt: skip
+            found.append([together[x] for x in range(self.grid.count)])
+        return found
 
     def _pass(
-        self, turn: int, grid: Grid, plan: Plan, shares: Sequence[Share], counted: Sequence[Sequence[int]],
+        self, turn: int, grid: Grid, plan: Plan, shares: Sequence[Share], counted: Divisors,
         habits: Habits | None,
     ) -> tuple[Tensor[Numbers], Fresh]:  # fmt: skip
-        """Forward, and back from every loss term of every place. `counted`: what each is divided by, by term and device."""
+        """Forward, and back from every loss term of every place. `counted`: by what, by term and device."""
         exact = Exact(grid, self._number, self._weights, habits is None)
         chain = Chain(grid, plan, self.blocks, self.dims, exact, habits)
         lays = tuple(self.setting.lies(share) for share in shares)
@@ -113,10 +134,10 @@ class _Job:
         left = chain.forward(Tensor(lays, Numbers(fed)))
         chain.turn()
         found: Fresh = {}
-        for term, divisors in enumerate(counted):
+        for term, divisors in enumerate(counted(left.lays)):
             seeds = []
             for lay, share, divisor in zip(left.lays, shares, divisors):
-                by, places = inverse(divisor), product(*self.setting.fed(lay, share).labels)
+                by, places = residue(1 / divisor), product(*self.setting.fed(lay, share).labels)
                 seeds.append([mix(13, term, *place) * by % PRIME for place in places])
             exact.tape.backward(left.data, seeds)
             self._keep(found, exact, term, grid.count)
