@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from placelogic.prove.collect import Collected, collect
 from placelogic.prove.confirm import Confirmation, complete, confirmer, dealer
 from placelogic.prove.divide import division_assumptions, division_facts, settle
 from placelogic.prove.formula import FALSE, TRUE, Formula, either
-from placelogic.prove.notes import notes
+from placelogic.prove.notes import denominators, notes
 from placelogic.prove.obligations import Obligation
 from placelogic.prove.queries import Basis, Premises, Question
 from placelogic.prove.ratio import TooLarge
@@ -260,16 +260,4 @@ def _arranged(program: Program, findings: Iterable[Finding], own: Iterable[Findi
 def _assumptions(program: Program, named: Iterable[Named], sizes: Sizes) -> tuple[str, ...]:
     printed = [*(assumption.name for assumption in named), *division_assumptions(program, sizes)]
     printed.append("tokens even" if program.work.tokens_even else "tokens uneven")
-    return tuple(dict.fromkeys([*printed, *_denominators(program), ADDITIVE]))
-
-
-def _denominators(program: Program) -> Iterator[str]:
-    """By what the loss is divided, where it is not the tokens of a device's share of the work."""
-    for loss in program.work.losses:
-        if loss.mean and (loss.pieces or loss.whole):
-            of = f"pieces over {', '.join(loss.pieces)}" if loss.pieces else ""
-            of += " and of " if of and loss.whole else ""
-            of += f"all that {', '.join(loss.whole)} splits" if loss.whole else ""
-            named = f"loss {loss.name}" if loss.name else "the loss"
-            over = f", counted over {', '.join(loss.over)}" if loss.over else ""
-            yield f"{named} is computed of {of}, and divided by the tokens of these{over}"
+    return tuple(dict.fromkeys([*printed, *denominators(program), ADDITIVE]))
