@@ -15,9 +15,9 @@ from placelogic.replay.data import Data
 from placelogic.replay.group import Group
 from placelogic.replay.model import Model
 from placelogic.run.grid import Grid
+from placelogic.run.layers.setting import Setting
 from placelogic.run.stop import GroupStop
 from placelogic.simulate.arriving import kept_along, lines_of
-from placelogic.simulate.layers.setting import Setting
 
 PLACES = 2
 """Of a piece of a dimension: enough for it to be cut again, and to be put together in a wrong order."""
