@@ -14,8 +14,9 @@ from msgspec.structs import replace
 from placelogic.files import Found, find, whole
 from placelogic.gate import baseline as baselines
 from placelogic.gate.cache import Cache
-from placelogic.gate.config import Loaded, budget_statement
+from placelogic.gate.config import Loaded
 from placelogic.gate.policy import Policy
+from placelogic.gate.values import budget_statement
 from placelogic.io.reading import shown_text
 from placelogic.problem import Problem, SpecError
 from placelogic.report.diagnostic import UNUSED, FileReport, Finding, Report
