@@ -24,8 +24,9 @@ from placelogic.prove.ratio import TooLarge
 from placelogic.prove.sizes import Sizes, sizes_of
 from placelogic.prove.smallest import Found, GaveUp, smallest
 from placelogic.prove.solver import RLIMIT, TIMEOUT_S, Limits, Solver, Status
+from placelogic.prove.undecided import gave_up, unconfirmed, unknown, vacuous
 from placelogic.report.diagnostic import Finding, Obligations, SpecReport
-from placelogic.report.sentences import Sentence, finding
+from placelogic.report.sentences import Sentence
 
 if TYPE_CHECKING:
     from placelogic.simulate.outcome import Outcome
@@ -72,7 +73,7 @@ def _decision(program: Program, options: Options) -> Decision:
     printed = assumptions(program, named, sizes)
     trained = [weights for weights in program.weights if not weights.frozen]
     if not trained:
-        return Decision(_vacuous(program, printed, Sentence("VA01", "frozen")))
+        return Decision(vacuous(program, printed, Sentence("VA01", "frozen")))
     collected = collect(program, sizes)
     premises = Premises(tuple(fact for fact in sizes.background if fact != TRUE), named)
     solver = Solver(premises.facts, named, Limits(options.rlimit, options.timeout_s))
@@ -81,17 +82,17 @@ def _decision(program: Program, options: Options) -> Decision:
     if possible.status == "unsat":
         clash = ", ".join(f"`{name}`" for name in possible.core)
         why = Sentence("VA01", "clash" if clash else "no mesh", words={"clash": clash})
-        return Decision(_vacuous(program, printed, why), basis)
+        return Decision(vacuous(program, printed, why), basis)
     if possible.status == "unknown":
         message = f"whether any mesh satisfies the assumptions: {possible.reason}"
-        return Decision(_gave_up(program, printed, message), basis)
+        return Decision(gave_up(program, printed, message), basis)
     asked, doubtful = check_arithmetic(program, sizes, solver)
     basis = Basis(premises, (*basis.questions, *asked))
     if doubtful is not None:
-        return Decision(_gave_up(program, printed, doubtful), basis)
+        return Decision(gave_up(program, printed, doubtful), basis)
     settled, doubtful = settle(collected.obligations, solver)
     if doubtful is not None:
-        return Decision(_gave_up(program, printed, doubtful), basis)
+        return Decision(gave_up(program, printed, doubtful), basis)
     collected = replace(collected, obligations=settled)
     denied = frozenset(one.axes for one in settled if one.code == "FW07" and one.violation != FALSE)
     granted = tuple(division_facts(program, sizes, denied))
@@ -103,7 +104,7 @@ def _decision(program: Program, options: Options) -> Decision:
     if report.verdict == "proved":
         sure = _without_doubt(collected, solver)
         if sure is None:
-            return Decision(_gave_up(program, printed, "whether a `backward` line changes anything"), basis)
+            return Decision(gave_up(program, printed, "whether a `backward` line changes anything"), basis)
         asked = (*asked, *sure)
     return Decision(report, Basis(with_facts(premises, sizes), (*basis.questions, *asked)))
 
@@ -163,13 +164,13 @@ def _decide(
 
                         search = partial(_search, program, sizes, solvers.divided, simulated=simulated)
                         tell = partial(_finding, program, sizes)
-                        findings += others(program, sizes, one, told_here, env, search, tell, _unknown)
+                        findings += others(program, sizes, one, told_here, env, search, tell, unknown)
                 case Found(sizes=env, confirmation=confirmation):
                     undecided += 1
-                    findings.append(_unconfirmed(one, complete(sizes, env), confirmation))
+                    findings.append(unconfirmed(one, complete(sizes, env), confirmation))
                 case GaveUp(reason=reason):
                     undecided += 1
-                    findings.append(_unknown(one, reason))
+                    findings.append(unknown(one, reason))
     denied = frozenset(told_here.axes for told_here in findings if told_here.code == "FW07")
     gone = {*division_assumptions(program, sizes)} - {*division_assumptions(program, sizes, denied)}
     printed = tuple(text for text in printed if text not in gone)
@@ -230,30 +231,3 @@ def _arranged(program: Program, findings: Iterable[Finding], own: Iterable[Findi
     from placelogic.prove.findings import arrange
 
     return arrange(findings, {id(one) for one in own}, scattered_biases(program))
-
-
-# --- reports that are no decision -----------------------------------------------------------
-
-
-def _vacuous(program: Program, printed: tuple[str, ...], why: Sentence) -> SpecReport:
-    return SpecReport(program.name, "vacuous", printed, findings=(finding(why, program.span),))
-
-
-def _gave_up(program: Program, printed: tuple[str, ...], reason: str) -> SpecReport:
-    told = finding(Sentence("UN01", "spec", words={"reason": reason}), program.span)
-    return SpecReport(program.name, "undecided", printed, findings=(told,))
-
-
-def _unknown(one: Obligation, reason: str) -> Finding:
-    return _open("UN01", "obligation", one, reason=reason)
-
-
-def _unconfirmed(one: Obligation, env: Mapping[str, int], confirmation: Confirmation) -> Finding:
-    if confirmation.at is not None:
-        return _open("UN03", "too large", one)
-    shown = ", ".join(f"{name} = {value}" for name, value in env.items() if "." not in name)
-    return _open("UN02", "not simulated", one, sizes=shown)
-
-
-def _open(code: str, variant: str, one: Obligation, **words: str) -> Finding:
-    return finding(Sentence(code, variant, one.weights, one.axes, {"obligation": one.name, **words}), one.span)
