@@ -38,7 +38,7 @@ class Facts(Struct, frozen=True):
     things go, and have no gradient. `kinds`: of weights that it can use, and what it does with them (`does`).
     `contracts`, `produces`: the two sides of its weights, which both may be cut; a vector has the second only.
     `mixes`: along which dimensions places meet, and the words for it; `shared`: along which they do without being added
-    up. `moves`: rows are not where they were. `nonlinear`: inputs that have to be what one device has. `saves`: the
+    up. `moves`: rows are not where they were. `within`: dimensions of its one input that what it makes has too. `nonlinear`: inputs that have to be what one device has. `saves`: the
     tensors that the backward pass reads; `saves_for_weights`: those for the gradient of the weights alone, not wanted
     of frozen ones. `beside`: what else is kept, from the operation and the dimensions of all tensors."""
 
@@ -53,6 +53,7 @@ class Facts(Struct, frozen=True):
     mixes: Mapping[str, tuple[str, ...]] = {}
     shared: tuple[str, ...] = ()
     moves: bool = False
+    within: tuple[str, ...] = ()
     nonlinear: tuple[str, ...] = ()
     saves: tuple[str, ...] = ()
     saves_for_weights: tuple[str, ...] = ()
@@ -102,6 +103,7 @@ OPERATIONS: dict[type, Facts] = {
         kinds=("vector", "matrix", "expert"),
         does="adds",
         produces=("over",),
+        within=("over",),
     ),
     bl.Embedding: Facts(
         "embedding",
@@ -120,6 +122,7 @@ OPERATIONS: dict[type, Facts] = {
         does="scales by",
         produces=("over",),
         mixes={"normalises over {}": ("over",)},
+        within=("over",),
         nonlinear=("input",),
         saves=("input",),
         beside=_row_statistics,
@@ -206,7 +209,7 @@ _COLLECTIVES = {
 }  # fmt: skip
 
 COLLECTIVE_FACTS = {
-    kind: Facts(kind, {rule: Written(text, {"kind": kind, **constants})}, moves=True)
+    kind: Facts(kind, {rule: Written(text, {"kind": kind, **constants})}, moves=True, within=("dim", "into"))
     for kind, (rule, text, constants) in _COLLECTIVES.items()
 }
 

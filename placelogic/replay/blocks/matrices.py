@@ -12,6 +12,7 @@ import torch
 from msgspec import Struct
 
 from placelogic.program import block as bl
+from placelogic.program.operations import sides
 from placelogic.program.program import Axes, Cut, Layout, Weights
 from placelogic.replay.group import Group
 from placelogic.replay.shape import MOST_ELEMENTS, Sizes, TooLarge, owners
@@ -170,13 +171,6 @@ LAYER, PARAM, FLAT = "#layer", "#param", "#flat"
 
 
 def _sides(dims: tuple[str, ...], op: bl.Operation) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    match op:
-        case bl.Linear():
-            experts = dims[: len(dims) - len(op.contracted) - len(op.produced)]
-            return (*op.produced, *experts), op.contracted
-        case bl.Embedding():
-            return op.produced, (op.vocabulary,)
-        case bl.Router():
-            return (op.experts,), op.contracted
-        case _:
-            return dims, ()
+    """Experts, the first of the dimensions of some matrices, are with what it makes."""
+    produced, contracted = sides(op)
+    return (*produced, *dims[: len(dims) - len(contracted) - len(produced)]), contracted

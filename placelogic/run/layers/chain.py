@@ -12,6 +12,7 @@ from msgspec import Struct, field
 
 from placelogic.program import block as bl
 from placelogic.program.block import Block
+from placelogic.program.operations import inputs
 from placelogic.program.plan import Boundary, Move, Plan
 from placelogic.run.grid import Grid
 from placelogic.run.layers.algebra import Algebra, Site
@@ -19,7 +20,6 @@ from placelogic.run.layers.crossing import Crossing, Ragged, Step, backward, for
 from placelogic.run.layers.habits import Habits
 from placelogic.run.layers.lay import Data, Labels, Tensor, part
 from placelogic.run.layers.operations import operate
-from placelogic.run.layers.uses import inputs
 from placelogic.run.stop import GroupStop
 
 
