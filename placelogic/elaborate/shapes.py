@@ -112,7 +112,12 @@ class BlockReader(Struct):
                     return None
                 return node, tuple(dim for dim in self.tensors[node.input] if dim != node.vocabulary)
             case _:  # what it makes has the dimensions of what it reads
-                fits = self._has(node.input, within(node), node.span) and self.known(contracted, node.span)
+                kept = within(node)
+                fits = self._has(node.input, kept, node.span) and self.known(contracted, node.span)
+                twice = next((dim for dim in kept if kept.count(dim) > 1), None) if weights_of(node) else None
+                if fits and twice is not None:
+                    self.problem("PL370", f"`{twice}` is named twice", node.span, "name each dimension once")
+                    return None
                 return (node, self.tensors[node.input]) if fits else None
 
     def _looked_up(self, node: Any) -> Any:
