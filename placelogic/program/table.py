@@ -201,6 +201,18 @@ OPERATIONS: dict[Key, Facts] = {
         saves=("query", "key", "value"),
         beside=_scores,
     ),
+    bl.Convolve: Facts(
+        "convolve",
+        {"convolve": Written("convolve {input} with {weights} over {over} width {width} for {channels}")},
+        ("y = convolve x with conv over sequence width taps for hidden",),
+        kinds=("vector", "matrix"),
+        does="multiplies by",
+        contracts=("width",),
+        produces=("channels",),
+        mixes={"reaches back along {}": ("over",)},
+        within=("over", "channels"),
+        saves_for_weights=("input",),
+    ),
     bl.Router: Facts(
         "router",
         {"router": Written("router {input} with {weights} from {contracted} to {experts} top {top}")},
