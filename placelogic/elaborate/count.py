@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -22,7 +23,10 @@ if TYPE_CHECKING:
     from placelogic.program.block import Block, Layers
 
 POINTS = 24
-"""How many values of the open sizes are tried when two sizes are compared."""
+"""How many values of the open sizes are drawn when two sizes are compared."""
+
+ENOUGH = 8
+"""How many of them are compared: the first that meet the assumptions."""
 
 
 def count_weights(groups: Groups, layers: Layers, sizes: Sizes, log: Log) -> Groups:
@@ -125,7 +129,8 @@ def _points(sizes: Sizes) -> list[Mapping[str, Fraction]]:
     """Values of all names that meet the assumptions: random ones, always the same; none where the
     assumptions are too tight for that, and then nothing is compared."""
     chance = random.Random(0)
-    return [point for n in range(POINTS) if _allowed(point := _point(sizes, chance, n), sizes)]
+    allowed = (point for n in range(POINTS) if _allowed(point := _point(sizes, chance, n), sizes))
+    return list(islice(allowed, ENOUGH))
 
 
 def _point(sizes: Sizes, chance: random.Random, n: int) -> Mapping[str, Fraction]:

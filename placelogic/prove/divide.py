@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from math import gcd, lcm
+from math import gcd, isqrt, lcm
 from typing import Any
 
 from msgspec.structs import replace
@@ -129,7 +129,7 @@ def _granted(program: Program, sizes: Sizes, denied: frozenset[Axes]) -> Iterato
 
 def divisors(count: int) -> list[int]:
     """All of them, in order."""
-    found = [n for n in range(1, min(count, 100_000) + 1) if n * n <= count and count % n == 0]
+    found = [n for n in range(1, min(isqrt(count), 100_000) + 1) if count % n == 0]
     return sorted({*found, *(count // n for n in found)})
 
 

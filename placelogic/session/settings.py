@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 if TYPE_CHECKING:
+    from placelogic.cost.data import Options as Counting
     from placelogic.program.program import Program
     from placelogic.prove import Options
     from placelogic.report.diagnostic import SpecReport
     from placelogic.syntax.ast import BudgetStmt
 
-    Prover = Callable[[Program, Options], SpecReport]
+Prover: TypeAlias = "Callable[[Program, Options], SpecReport]"
+
+
+MOST_RLIMIT = 4_000_000_000
+MOST_SECONDS = 1_000_000
+"""What a solver can count: 32 bits of steps, and of milliseconds."""
 
 
 class Settings(Struct, frozen=True):
@@ -24,7 +30,7 @@ class Settings(Struct, frozen=True):
     ask cvc5 too. `emit_smt2`: the folder to write every question into. `prover`: what decides a program, where
     `prove.prove` does not. `minimum`: sizes that a spec which has them must reach together. `budget`: one that
     every spec has to keep beside its own. `every_fault`: of one gradient, tell also the faults that the first one
-    hides."""
+    hides. `counting`: how costs are counted."""
 
     at: Mapping[str, int] = field(default_factory=dict)
     require_stated: bool = False
@@ -37,15 +43,16 @@ class Settings(Struct, frozen=True):
     minimum: Mapping[str, int] = field(default_factory=dict)
     budget: BudgetStmt | None = None
     every_fault: bool = False
+    counting: Counting | None = None
 
     def __post_init__(self) -> None:
         for name, size in self.at.items():
             if isinstance(size, bool) or not isinstance(size, int) or size < 1:
                 raise ValueError(f"at: {name} must be a positive whole number, not {size!r}")
-        if self.rlimit is not None and self.rlimit < 1:
-            raise ValueError(f"rlimit must be at least 1, not {self.rlimit}")
-        if self.timeout is not None and not 0 < self.timeout < float("inf"):
-            raise ValueError(f"timeout must be more than 0 seconds, and not endless: {self.timeout} is not")
+        if self.rlimit is not None and not 1 <= self.rlimit <= MOST_RLIMIT:
+            raise ValueError(f"rlimit must be from 1 to {MOST_RLIMIT}, not {self.rlimit}")
+        if self.timeout is not None and not 0 < self.timeout <= MOST_SECONDS:
+            raise ValueError(f"timeout must be more than 0 and at most {MOST_SECONDS} seconds: {self.timeout} is not")
 
     @property
     def options(self) -> Options:

@@ -18,9 +18,10 @@ import pytest
 import sympy
 
 from placelogic import cost
-from placelogic.cost.latex import document, letter, writer
+from placelogic.cost.latex import document, writer
+from placelogic.cost.letters import letter
+from placelogic.cost.render import rendered
 from placelogic.cost.text import formula, human
-from placelogic.session.cost import rendered
 from tests.cost.tex import Reader
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
