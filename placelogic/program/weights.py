@@ -73,6 +73,10 @@ class Uses:
     vee: bool
     span: Span
 
+    def last_stage(self, size: Mapping[str, int]) -> int:
+        """Its coordinate along the axis."""
+        return 0 if self.vee else size[self.axis] - 1
+
 
 @dataclass(frozen=True, slots=True)
 class Optimizer:

@@ -10,7 +10,7 @@ from itertools import product
 from placelogic.program.expr import TOKENS, Expr, evaluate
 from placelogic.program.program import LossTerm, Program
 from placelogic.run.grid import Grid
-from placelogic.run.stop import SimulationTooLarge
+from placelogic.run.stop import GroupStop, SimulationTooLarge
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +78,13 @@ class Work:
     def value(self, expr: Expr, term: int = 0) -> Fraction:
         """`tokens` in it are those of one loss term. Raises ZeroDivisionError and KeyError."""
         return evaluate(expr, {**self.env, TOKENS: Fraction(self.total[term])})
+
+    def factor(self, expr: Expr, term: int = 0) -> Fraction:
+        """What a step multiplies by. Raises GroupStop."""
+        try:
+            return self.value(expr, term)
+        except ZeroDivisionError:
+            raise GroupStop("a factor divides by zero") from None
 
     def item(self, term: LossTerm, share: int, turn: int) -> Item:
         at = self.grid.coordinates(share, self.split)

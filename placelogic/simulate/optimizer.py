@@ -13,18 +13,23 @@ from collections.abc import Sequence
 
 from placelogic.compat import assert_never
 from placelogic.program.catalog import Needs
+from placelogic.run.group import Geometry
 from placelogic.simulate.arithmetic import PRIME
-from placelogic.simulate.elements import block, tensor
 
 Result = tuple[list[int], list[int]]
 
 
 def stepped(
-    needs: Needs, elements: Sequence[int], gradient: list[int], theta: list[int], omega: list[int]
+    needs: Needs,
+    geometry: Geometry,
+    elements: Sequence[int],
+    gradient: Sequence[int],
+    theta: Sequence[int],
+    omega: Sequence[int],
 ) -> Result:
     """New theta and omega of these elements, which are updated together on one device."""
-    squares: dict[object, int] = {}
-    units = [_unit(needs, e) for e in elements]
+    squares: dict[int, int] = {}
+    units = [_unit(needs, geometry, e) for e in elements]
     for unit, g in zip(units, gradient):
         if unit is not None:
             squares[unit] = squares.get(unit, 1) + g * g
@@ -39,13 +44,13 @@ def stepped(
     return new_theta, new_omega
 
 
-def _unit(needs: Needs, element: int) -> object:
+def _unit(needs: Needs, geometry: Geometry, element: int) -> int | None:
     match needs:
         case Needs.ELEMENT:
             return None
         case Needs.TENSOR:
-            return tensor(element)
+            return geometry.tensor[element]
         case Needs.BLOCK:
-            return block(element)
+            return geometry.block[element]
         case _:
             assert_never(needs)

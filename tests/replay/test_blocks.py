@@ -18,7 +18,7 @@ from placelogic.replay.blocks.lay import Lay, joined, piece
 from placelogic.replay.blocks.loss import Loss
 from placelogic.replay.blocks.matrices import Matrices
 from placelogic.replay.cases import Case
-from placelogic.replay.group import Group
+from placelogic.run.group import Group
 from placelogic.replay.judge import Choice, replay
 from placelogic.run.grid import Grid
 from placelogic.run.stop import GroupStop
@@ -157,7 +157,7 @@ def groups_of(text: str, sizes: dict[str, int]) -> dict[str, Group]:
         group = Group(
             number, weights, grid, program.work.split_axes, lambda w, size, shifted: Matrices(setting, w, size, shifted)
         )
-        group.shape.group = group  # type: ignore[attr-defined]
+        group.geometry.group = group  # type: ignore[attr-defined]
         found[weights.name] = group
     return found
 

@@ -15,8 +15,8 @@ from placelogic.replay.blocks.lay import Lay
 from placelogic.replay.blocks.matrices import Matrices
 from placelogic.replay.comms import Comms
 from placelogic.replay.data import Data, apart, normal
-from placelogic.replay.group import Group
 from placelogic.run.grid import Grid
+from placelogic.run.group import Group
 from placelogic.simulate.layers.arrays import Labels
 from placelogic.simulate.layers.habits import Habits
 from placelogic.simulate.layers.setting import Setting, Share
@@ -47,7 +47,7 @@ class BlockModel:
         self._weight = [1.0 if only in (None, term) else 0.0 for term in range(len(data.terms))]
         self._matrices: dict[str, Matrices] = {}
         for group in groups:
-            matrices = group.shape
+            matrices = group.geometry
             assert isinstance(matrices, Matrices)
             matrices.group = group
             self._matrices[group.name] = matrices
@@ -85,7 +85,7 @@ class BlockModel:
         x, data, grid = self.comms.rank, self.data, self.setting.grid
         wide = {}
         for group in self.groups:
-            place = (group.computed_local[x],)
+            place = (torch.tensor(group.home_local[x], dtype=torch.long),)
             wide[group.number] = torch.zeros(group.count).index_put(place, computed[group.number])
         shares = [self.setting.share(y) for y in range(grid.count)]
         chain = self._chain(grid, self.setting.plan, step, turn, wide, self._habits)
@@ -99,7 +99,7 @@ class BlockModel:
             chain.backward(self._seeds(step, turn, term, left, x, shares[x], foreign, share))
             for group in trained:
                 gradient = chain.gradients.get(group.name, torch.zeros(group.count))
-                found[group.number].append(gradient[group.computed_local[x]])
+                found[group.number].append(gradient[torch.tensor(group.home_local[x], dtype=torch.long)])
         return found
 
     def _chain(

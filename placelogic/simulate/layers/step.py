@@ -24,7 +24,7 @@ from placelogic.program.program import (
 )
 from placelogic.run.stop import GroupStop
 from placelogic.simulate.arithmetic import PRIME, inverse
-from placelogic.simulate.events import looking
+from placelogic.run.events import looking
 
 Key = tuple[Any, ...]
 Gradient = dict[Key, int]

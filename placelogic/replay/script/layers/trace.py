@@ -19,7 +19,8 @@ from placelogic.replay.script.layers.matrices import Matrices
 from placelogic.replay.script.layers.operations import Operation, expression
 from placelogic.replay.script.layers.pieces import Pieces
 from placelogic.replay.script.layers.words import crossed
-from placelogic.replay.script.lines import NotShown, line_of
+from placelogic.replay.script.lines import NotShown
+from placelogic.run.algebra import line_of
 from placelogic.run.grid import Grid
 from placelogic.simulate.layers.chain import Chain, Layer
 from placelogic.simulate.layers.habits import Habits
