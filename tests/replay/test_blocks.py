@@ -189,11 +189,11 @@ use zero1(dp) * tensor_parallel(tp)
 def test_each_device_has_the_elements_that_it_computes_with() -> None:
     groups = groups_of(MLP, {"dp": 2, "tp": 2})
     up, down = groups["up"], groups["down"]
-    assert len(up.shape.matrices) == len(down.shape.matrices) == 2  # one of each layer
-    rows = up.shape.elements(1, 0, ("hidden", "ffn"))
+    assert len(up.geometry.matrices) == len(down.geometry.matrices) == 2  # one of each layer
+    rows = up.geometry.elements(1, 0, ("hidden", "ffn"))
     half = rows.shape[1] // 2
     assert set(rows[:, half:].flatten().tolist()) <= set(up.computed_local[1].tolist())  # dp = 0, tp = 1
-    columns = down.shape.elements(1, 1, ("ffn", "hidden"))
+    columns = down.geometry.elements(1, 1, ("ffn", "hidden"))
     assert set(columns[half:].flatten().tolist()) <= set(down.computed_local[1].tolist())
     assert len(up.computed_local[1]) * 2 == up.count
     # Optimizer state of a shard only, without a gap.
@@ -201,7 +201,7 @@ def test_each_device_has_the_elements_that_it_computes_with() -> None:
 
 
 def test_tied_embeddings_are_one_table() -> None:
-    embed = groups_of(MLP, {"dp": 2, "tp": 2})["embed"].shape
+    embed = groups_of(MLP, {"dp": 2, "tp": 2})["embed"].geometry
     (table,) = embed.matrices.values()
     assert embed.count == table.count
     looked_up = embed.elements(0, 0, ("vocab", "hidden"))
