@@ -8,18 +8,18 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # known to type checkers under this name; `typing` itself is not free
 if TYPE_CHECKING:
-    from placelogic.checking import check as check
-    from placelogic.costing import cost as cost
     from placelogic.frontends.live import from_torch as from_torch
     from placelogic.frontends.live import trace as trace
     from placelogic.report.diagnostic import Report as Report
+    from placelogic.session.cost import cost as cost
+    from placelogic.session.files import check as check
 
 __version__ = "0.1.0"
 __all__ = ["Report", "__version__", "check", "cost", "from_torch", "trace"]
 
 # Importing the package must stay free; what does the work is loaded when it is asked for.
 _HOMES = {
-    "check": "placelogic.checking",
+    "check": "placelogic.session.files",
     "Report": "placelogic.report.diagnostic",
     "from_torch": "placelogic.frontends.live",
     "trace": "placelogic.frontends.live",

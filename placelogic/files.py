@@ -1,4 +1,4 @@
-"""Which files a command is about, and how a file is replaced without ever being lost."""
+"""Which files a command is about, how a file is replaced without ever being lost, and folders that can be trusted."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import os
 import stat
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from pathlib import Path
+
+from msgspec import Struct
 
 from placelogic.problem import Problem, SpecError
 from placelogic.source import Span
@@ -19,8 +21,7 @@ def whole(path: str) -> Span:
     return Span(path, 1, 1, 1, 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """A file to read. `in_folder`: it was not named but found, so it may be a library. `problem`:
     there is nothing to read, and why. `data`: its content, where it is no file."""
 
@@ -103,3 +104,22 @@ def replace(path: str, old: bytes, new: bytes) -> None:
         if temporary is not None:
             with suppress(OSError):
                 os.unlink(temporary)
+
+
+def cache_home() -> Path:
+    """Where programs keep what they can make again."""
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return Path(base) / "placelogic"
+
+
+def private(folder: Path) -> bool:
+    """Whether this user alone can write to the folder, so that what is kept there can be trusted; made where it is
+    missing."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = folder.stat()
+        if hasattr(os, "getuid") and (status.st_uid != os.getuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)):
+            return False
+        return os.access(folder, os.W_OK | os.X_OK)
+    except (OSError, RuntimeError, ValueError):
+        return False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
@@ -15,9 +15,11 @@ class Interrupted(BaseException):
 class Token:
     """Says to whoever works under it that it is to stop."""
 
-    __slots__ = ("_event", "_lock", "_running")
+    __slots__ = ("_event", "_interrupt", "_lock", "_running")
 
-    def __init__(self) -> None:
+    def __init__(self, interrupt: Callable[[], None]) -> None:
+        """`interrupt` ends a query to the solver that runs in another thread."""
+        self._interrupt = interrupt
         self._event = threading.Event()
         self._lock = threading.Lock()
         self._running = False
@@ -25,11 +27,9 @@ class Token:
     def cancel(self) -> None:
         """Stop what works under this token, also inside a query to the solver."""
         self._event.set()
-        from placelogic.prove.solver import interrupt
-
         with self._lock:  # so that the query is one of this run, and not of the next
             if self._running:
-                interrupt()
+                self._interrupt()
 
     @property
     def cancelled(self) -> bool:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from placelogic.source import Span
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Struct, frozen=True):
     """One error in the input. `code` is PLnnn: PL0 files, PL1 syntax, PL2 names, PL3 meaning
     not modelled or ambiguous, PL4 arithmetic, PL9 internal. `hint` is the way forward."""
 

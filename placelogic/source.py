@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import lru_cache
+
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Struct, frozen=True):
     """A stretch of text: lines and columns count from 1, the end column is exclusive."""
 
     path: str
@@ -18,6 +19,12 @@ class Span:
     def to(self, other: Span) -> Span:
         """The stretch from the start of this span to the end of the other."""
         return Span(self.path, self.line, self.column, other.end_line, other.end_column)
+
+
+@lru_cache(maxsize=32)
+def lines_of(text: str) -> tuple[str, ...]:
+    """The lines of a text, kept: many findings lie in one."""
+    return tuple(text.split("\n"))
 
 
 NOWHERE = Span("", 0, 0, 0, 0)

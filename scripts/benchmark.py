@@ -93,7 +93,7 @@ def process(*arguments: str) -> Callable[[], object]:
 
 def figures(folder: Path, runs: int) -> Iterator[tuple[str, str, tuple[float, float, float]]]:
     """What is measured, its target, and the figures."""
-    from placelogic.checking import check
+    from placelogic.session.files import check
 
     yield "`placelogic --help`, a process", "0.15 s", measured(process("--help"), runs)
     one = folder / "one.place"
@@ -141,7 +141,7 @@ def cost_figures(runs: int) -> Iterator[tuple[str, str, tuple[float, float, floa
     import numpy as np
 
     from placelogic import cost
-    from placelogic.costing import rendered
+    from placelogic.session.cost import rendered
 
     opened = ("cost", str(LLAMA), "--spec", "open")
     yield f"costs of `{LLAMA.name}`, all sizes open, cold process", "2 s", measured(process(*opened), runs)
@@ -171,7 +171,7 @@ def replays(runs: int) -> Iterator[tuple[str, str, tuple[float, float, float]]]:
 
     if find_spec("torch") is None:
         return
-    from placelogic.replaying import Wishes, replay_text
+    from placelogic.replay.specs import Wishes, replay_text
 
     for way in ("direct", "native"):
         wishes = Wishes(way=way, optimizer="sgd")

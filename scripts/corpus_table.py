@@ -52,8 +52,8 @@ def catalogue() -> list[dict[str, Any]]:
 
 def check_all() -> dict[str, Spec]:
     """What the checker says about every spec of the corpus, by name."""
-    from placelogic.checking import check
     from placelogic.report.json import as_dict
+    from placelogic.session.files import check
 
     files = [file for path in sorted(CORPUS.glob("*.place")) for file in as_dict(check(path))["files"]]
     return {spec["name"]: spec for file in files for spec in file["specs"]}

@@ -20,9 +20,10 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
+
+from msgspec import Struct
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
@@ -45,8 +46,7 @@ class TooSlow(BaseException):
     """Raised by the timer. No Exception, so that nothing in the pipeline can catch it."""
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """`kind`: the stage that refused the input, or the verdicts it got, or `OFFENDER`."""
 
     kind: str
@@ -149,11 +149,12 @@ class Mutator:
 
 def run(data: bytes, path: str = "fuzz.place") -> str:
     """The whole pipeline on one input: the verdicts, or the stage that refused it. Raises what is no SpecError."""
-    from placelogic.checking import complete, is_library
     from placelogic.elaborate import elaborate_file
+    from placelogic.elaborate.complete import complete
     from placelogic.elaborate.show import show
     from placelogic.problem import SpecError
     from placelogic.prove import Options, prove
+    from placelogic.session.check import is_library
     from placelogic.syntax.format import format_text
     from placelogic.syntax.parse import normalised, parse
     from placelogic.syntax.read import decode

@@ -15,11 +15,11 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from placelogic.checking import Settings
 from placelogic.files import CONFIGS
 from placelogic.frontends import FRAMEWORKS, Request
-from placelogic.importing import check_imported, make
+from placelogic.frontends.checked import check_imported, make
 from placelogic.report.diagnostic import FileReport
+from placelogic.session.settings import Settings
 
 INTERNAL = ("PL900", "PL902", "PL903")
 QUIET = ("NT01", "NT02", "NT04", "NT08")

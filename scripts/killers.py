@@ -16,9 +16,10 @@ import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
+
+from msgspec import Struct
 
 MODULES = ["test_verdict_table", "test_more_verdicts"]
 NO_RULES = {
@@ -41,8 +42,7 @@ FIXES = {"test_lines"}
 """What is said of a fix matters here; elsewhere no fix is looked for."""
 
 
-@dataclass(frozen=True)
-class Check:
+class Check(Struct, frozen=True):
     """One call of one test function. `stem`: the spec file it is about."""
 
     stem: str
@@ -125,7 +125,8 @@ def _block_specs() -> Iterator[tuple[str, str]]:
 
 
 def _expected(text: str) -> None:
-    from placelogic.checking import Settings, check_text
+    from placelogic.session.check import check_text
+    from placelogic.session.settings import Settings
 
     (spec,) = check_text(text, "blocks.place", Settings(fixes=None)).specs
     assert spec.expected is True
@@ -174,7 +175,7 @@ def _layer_call(module: str, name: str, choice: Sequence[int]) -> None:
 @contextlib.contextmanager
 def _fixes(wanted: bool) -> Iterator[None]:
     """Whether faults are mended, which takes long and says nothing of verdicts."""
-    import placelogic.checking as checking
+    import placelogic.session.check as checking
 
     before = checking._with_fixes
     if not wanted:
@@ -251,7 +252,7 @@ def read(texts: Sequence[tuple[str, str]]) -> None:
 
 
 def _read_specs_once() -> None:
-    for name in ("z3", "hypothesis", "pytest", "placelogic.checking", "placelogic.report.json", "placelogic.simulate"):
+    for name in ("z3", "hypothesis", "pytest", "placelogic.session.check", "placelogic.report.json", "placelogic.simulate"):
         importlib.import_module(name)
     from placelogic.syntax import parse as reader
 

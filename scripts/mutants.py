@@ -29,9 +29,11 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 sys.path.insert(0, str(Path(__file__).parent))
 import report_mutants
@@ -70,8 +72,7 @@ SECONDS, TIMES = 10, 5
 not end."""
 
 
-@dataclass(frozen=True)
-class Result:
+class Result(Struct, frozen=True):
     file: str
     line: int
     where: str
@@ -246,8 +247,7 @@ Lines = dict[str, set[int]]
 """file of rules -> lines that ran"""
 
 
-@dataclass(frozen=True)
-class Known:
+class Known(Struct, frozen=True):
     """A check that passes before anything is broken, the lines that its specs run, and its CPU seconds (while
     lines are counted, which takes longer)."""
 

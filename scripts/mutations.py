@@ -9,7 +9,8 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 WORDING = {
     "message", "label", "help", "name", "fault", "span", "stated", "because", "what", "code", "where", "later",
@@ -50,8 +51,7 @@ SHORTENED = {"Kind", "Moved", "Fact", "own", "spoil", "guard", "join"}
 Path = tuple[tuple[str, int | None], ...]
 
 
-@dataclass(frozen=True)
-class Mutation:
+class Mutation(Struct, frozen=True):
     """`where`: the function. `lines`: of the statement, first and last. `before` and `after`: source
     text. `new`: None deletes a statement or an entry."""
 

@@ -14,13 +14,13 @@ import argparse
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import published_layers
 import published_rules as rule
 import sympy
+from msgspec import Struct
 from published_rules import Derived, Reason
 
 ROWS = Path(__file__).resolve().parents[1] / "tests" / "cost" / "published.json"
@@ -184,8 +184,7 @@ def _saving(inputs: Mapping[str, Any]) -> Derived:
     return Derived(there.spec, sympy.cancel(rule.held(plain) / there.value), {})
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """`derived`: the value, as text; `matched` None: no rule, for the `reason`."""
 
     row: Mapping[str, Any]

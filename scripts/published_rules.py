@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import sympy
+from msgspec import Struct, field
 
 from placelogic import cost
 from placelogic.cost import Cost
@@ -21,8 +21,7 @@ Quantity = Callable[[Cost], sympy.Expr]
 Inputs = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Derived:
+class Derived(Struct, frozen=True):
     """`value`: over the sizes of the spec, in the unit of the row. `at`: sizes that the row gives, by name."""
 
     spec: str
@@ -30,8 +29,7 @@ class Derived:
     at: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Reason:
+class Reason(Struct, frozen=True):
     """Why a row is not derived."""
 
     text: str

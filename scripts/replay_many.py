@@ -14,8 +14,9 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -25,7 +26,7 @@ from placelogic.replay.cases import Case
 from placelogic.replay.judge import Choice, Outcome, replay
 from placelogic.replay.native.recognise import NoComponent, recognise
 from placelogic.replay.native.replay import replayed
-from placelogic.replaying import told
+from placelogic.replay.specs import told
 from placelogic.report.replayed import Replayed
 from tests.layers.draw import draw
 from tests.property.generate import generate

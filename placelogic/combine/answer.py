@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
-from placelogic.checking import Settings, check_text, complete
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from placelogic.combine.compose import PATH, Composition, compose
 from placelogic.combine.conditions import Condition, conditions
 from placelogic.compat import assert_never
+from placelogic.elaborate.complete import complete
 from placelogic.problem import SpecError
 from placelogic.program.program import Program
 from placelogic.report.diagnostic import FileReport, Finding, SpecReport
+from placelogic.session.check import check_text
+from placelogic.session.settings import Settings
 
 if TYPE_CHECKING:
     from placelogic.cost.repeated import Repeated
@@ -20,8 +24,7 @@ if TYPE_CHECKING:
 Answer = Literal["sound", "costly", "unsound", "meaningless", "undecided"]
 
 
-@dataclass(frozen=True, slots=True)
-class Combination:
+class Combination(Struct, frozen=True):
     """`answer`: *sound* and *costly* are proved; *costly* where one strategy works by micro-batches and another
     moves more with every one of them; `staged` is the axis of the former, and
     `uncosted` says why costs are not known, where they are not. *meaningless*: the strategies contradict each other in what they say of
@@ -51,8 +54,7 @@ class Combination:
         return tuple(dict.fromkeys(errors))
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """`words`: names of strategies, or calls. `more`: statements to add. `at`: sizes to fix."""
 
     words: tuple[str, ...]

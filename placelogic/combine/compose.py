@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from placelogic.combine.strategies import Strategy, bound, scope_of, strategy
 from placelogic.elaborate.bind import axis_names
@@ -28,8 +29,7 @@ _WEIGHTS = {
 """One weight group of each kind but `latent`, which strategies place as norms. The embedding is tied: without stages, that says nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """One strategy of a combination, as it is called: `zero2(d)`."""
 
     name: str
@@ -37,8 +37,7 @@ class Part:
     axes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Composition:
+class Composition(Struct, frozen=True):
     """`text`: the spec. `axes`: of the mesh, in order. `same_axis`: whether the strategies share their first one."""
 
     parts: tuple[Part, ...]

@@ -5,7 +5,9 @@ A condition that nothing breaks is none, and is not listed."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from placelogic.combine.compose import Composition
 from placelogic.elaborate.tree import to_ast
@@ -17,8 +19,7 @@ from placelogic.syntax.unparse import statement_text
 Check = Callable[[str], SpecReport]
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(Struct, frozen=True):
     """`broken`: statements that break it, after which the spec is refuted with `code` on the mesh `at`;
     `fault` is that finding in words."""
 
@@ -29,8 +30,7 @@ class Condition:
     fault: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Trial:
+class _Trial(Struct, frozen=True):
     """A condition about one axis (or about none); those with the same text are told as one. `instead_of`: the
     statement that the breaking one replaces."""
 

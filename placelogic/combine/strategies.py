@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
+
+from msgspec import Struct
 
 from placelogic.elaborate.bind import axis_names, is_none
 from placelogic.elaborate.library import Definition, Reader, Scope, standard, standard_names
@@ -14,8 +15,7 @@ from placelogic.source import Span
 from placelogic.syntax import ast
 
 
-@dataclass(frozen=True, slots=True)
-class Strategy:
+class Strategy(Struct, frozen=True):
     """`axes`: the parameters that stand for axes, in order; `optional`: those of them that may be left out."""
 
     name: str
@@ -82,9 +82,9 @@ def _refs(node: object) -> Iterator[ast.AxisRef]:
     elif isinstance(node, tuple):
         for part in node:
             yield from _refs(part)
-    elif is_dataclass(node):
-        for item in fields(node):
-            yield from _refs(getattr(node, item.name))
+    elif isinstance(node, Struct):
+        for name in node.__struct_fields__:
+            yield from _refs(getattr(node, name))
 
 
 def bound(call: ast.StrategyCall, parameters: tuple[str, ...]) -> Iterator[tuple[str, object]]:

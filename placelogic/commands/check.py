@@ -70,13 +70,14 @@ def check(
 
     Exit codes: 0 all proved (or as expected), 1 any refuted, 2 any error, 3 any undecided or vacuous.
     """
-    from placelogic.checking import Settings, check_files
     from placelogic.files import Found, find
-    from placelogic.parallel import worthwhile
     from placelogic.report.diagnostic import Report
     from placelogic.report.formats import rendered
     from placelogic.report.terminal import Printer, Progress, terminal_width
     from placelogic.report.text import Look, closing_lines, file_lines, render
+    from placelogic.session.files import check_files
+    from placelogic.session.parallel import worthwhile
+    from placelogic.session.settings import Settings
 
     try:
         options = Settings(**settings)
@@ -97,7 +98,7 @@ def check(
     def files_of() -> Iterator[FileReport]:
         if framework is None:
             return check_files(found, options, worthwhile(len(found), jobs))
-        from placelogic.importing import check_each
+        from placelogic.frontends.checked import check_each
 
         return check_each(framework, found, request(world, given, version, tokens), options)
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import replace
 
 from placelogic.commands.options import at_option
 
@@ -50,7 +50,6 @@ def combine(
 
     Exit codes: 0 sound or costly, 1 unsound, 2 no meaning, or an error, 3 undecided; with --all always 0.
     """
-    from placelogic.checking import failed
     from placelogic.combine.answer import Question, answer
     from placelogic.combine.compose import compose
     from placelogic.commands.options import print_problems
@@ -60,6 +59,7 @@ def combine(
     from placelogic.report import combine as told
     from placelogic.report.terminal import Printer, document, terminal_width
     from placelogic.report.text import Look
+    from placelogic.session.errors import failed
 
     if everything and (strategies or more or imports or only_print or framework or at):
         raise click.UsageError("--all takes no strategies, and of the options only --same-axis and --format")

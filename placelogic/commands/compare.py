@@ -31,8 +31,8 @@ def compare(first: str, second: str, at: dict[str, int], form: str, unit: str, a
 
     Exit codes: 0 compared, 2 any error.
     """
-    from placelogic.checking import failed
-    from placelogic.costing import compared
+    from placelogic.session.cost import compared
+    from placelogic.session.errors import failed
 
     try:
         from placelogic.cost import Options

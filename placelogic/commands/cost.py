@@ -71,8 +71,8 @@ def cost(
 
     Exit codes: 0 derived, 2 any error.
     """
-    from placelogic.checking import failed
     from placelogic.report.terminal import document
+    from placelogic.session.errors import failed
     from placelogic.syntax.read import decode, read_source
 
     if bandwidth is None and (inter_bandwidth is not None or latency):
@@ -83,7 +83,7 @@ def cost(
     try:
         text = decode(stdin_bytes(), STDIN) if path == STDIN else read_source(path)
         from placelogic.cost import Options
-        from placelogic.costing import cost_text, rendered
+        from placelogic.session.cost import cost_text, rendered
 
         axes = tuple(filter(None, (axis.strip() for axis in inter.split(","))))
         options = Options(

@@ -19,7 +19,7 @@ def doctor(form: str) -> int:
 
     Exit codes: 0 placelogic works, 2 something it needs is missing or broken.
     """
-    from placelogic.diagnosing import signs
+    from placelogic.commands.diagnosis import signs
     from placelogic.io.quoting import visible
     from placelogic.report.layout import Line, Style
     from placelogic.report.terminal import Printer
@@ -41,7 +41,8 @@ def doctor(form: str) -> int:
     code = 2 if any(sign.state == "bad" for sign in found) else 0
     if form == "json":
         import json
-        from dataclasses import asdict
+
+        from msgspec.structs import asdict
 
         told = {"schema": "placelogic/doctor/1", "exit_code": code, "signs": [asdict(sign) for sign in found]}
         sys.stdout.write(json.dumps(told, indent=2) + "\n")

@@ -8,7 +8,7 @@ import click
 
 
 def _complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    from placelogic.explaining import codes
+    from placelogic.explain.entries import codes
 
     return [code for code in codes() if code.startswith(incomplete.upper())]
 
@@ -25,7 +25,8 @@ def explain(code: str | None, everything: bool) -> int:
     placelogic explain GI02
     placelogic explain --all > codes.md
     """
-    from placelogic.explaining import UnknownCode, entry, entry_lines, overview_lines, page
+    from placelogic.explain.entries import UnknownCode, entry, page
+    from placelogic.report.explained import entry_lines, overview_lines
     from placelogic.report.terminal import Printer, terminal_width
 
     if code and everything:

@@ -26,12 +26,12 @@ def fmt(files: tuple[str, ...], only_check: bool, diff: bool) -> int:
 
     Exit codes: 0 done, 1 something would change (--check, --diff), 2 any error.
     """
-    from placelogic.checking import failed
     from placelogic.files import find
-    from placelogic.formatting import format_bytes, format_file
     from placelogic.io.quoting import visible
     from placelogic.problem import SpecError
     from placelogic.report.terminal import document
+    from placelogic.session.errors import failed
+    from placelogic.syntax.formatted import format_bytes, format_file
 
     dry = only_check or diff
     changes = errors = 0

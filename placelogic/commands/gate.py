@@ -22,6 +22,7 @@ from placelogic.commands.options import (
 if TYPE_CHECKING:
     from placelogic.gate.config import Loaded
     from placelogic.gate.run import Outcome
+    from placelogic.problem import SpecError
 
 
 @click.command(short_help="Check the specs of a repository, under its policy.")
@@ -57,9 +58,9 @@ def gate(files: tuple[str, ...], config: str | None, config_show: bool, watch: b
     Exit codes, also of --write-baseline for what it cannot accept: 0 nothing fails, 1 any refuted (and not accepted) or denied by the policy, 2 any error,
     3 any undecided or vacuous.
     """
-    from placelogic.failing import failed
     from placelogic.gate.config import load
     from placelogic.problem import SpecError
+    from placelogic.session.errors import failed
 
     if given["write_baseline"] and not (given["reason"] or "").strip():
         raise click.UsageError("--write-baseline needs a --reason: an entry without one is an error")
@@ -76,12 +77,18 @@ def gate(files: tuple[str, ...], config: str | None, config_show: bool, watch: b
         if watch:
             from placelogic.gate.watch import watch_files
 
-            return watch_files(lambda: load(config), loaded, files, lambda now: _once(now, files, **given))
+            return watch_files(lambda: load(config), loaded, files, lambda now: _once(now, files, **given), _tell)
         return _once(loaded, files, **given)
     except SpecError as error:
         path = error.problems[0].span.path
         print_problems(failed(path, _text(path), error))
         return 2
+
+
+def _tell(error: SpecError) -> None:
+    from placelogic.session.errors import failed
+
+    print_problems(failed(error.problems[0].span.path, "", error))
 
 
 def _once(

@@ -34,11 +34,11 @@ def import_(framework: str, files: tuple[str, ...], output: str | None, ignored:
 
     Exit codes: 0 done, 2 any error. `placelogic check --from FRAMEWORK FILE` checks without writing a spec.
     """
-    from placelogic.checking import failed
-    from placelogic.importing import make, notes_report, write
+    from placelogic.frontends.checked import make, notes_report, write
     from placelogic.io.quoting import visible
     from placelogic.problem import SpecError
     from placelogic.report.terminal import document
+    from placelogic.session.errors import failed
 
     wanted = request(**asked)
     into = output is not None and (os.path.isdir(output) or len(files) > 1)

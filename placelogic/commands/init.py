@@ -20,9 +20,9 @@ def init(root: str, specs: str) -> int:
     placelogic init
     placelogic init ../trainer --specs training/specs
     """
+    from placelogic.gate.start import start
     from placelogic.io.quoting import shell, visible
     from placelogic.problem import SpecError
-    from placelogic.starting import start
 
     if os.path.isabs(specs) or ".." in specs.replace("\\", "/").split("/"):
         raise click.UsageError("--specs is a folder below FOLDER")

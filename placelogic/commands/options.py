@@ -9,11 +9,28 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from placelogic.report.diagnostic import FileReport, Finding, Report
+    from placelogic.report.diagnostic import FileReport, Report
     from placelogic.report.formats import Output
 
 STDIN = "<stdin>"
 STDIN_ARGUMENT = "-"
+
+
+def fixed_sizes(text: str) -> dict[str, int]:
+    """`dp=64,tp=8` as a mapping. Raises ValueError with what is wrong, for the person who wrote it."""
+    sizes: dict[str, int] = {}
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        name, equals, number = (part.strip() for part in item.partition("="))
+        if not equals or not name.isidentifier():
+            raise ValueError(f"{item!r} is not of the form NAME=SIZE, as in dp=64")
+        if len(number) > 30:
+            raise ValueError(f"the size of {name} has {len(number)} digits; 30 are enough for any real size")
+        if not (number.isascii() and number.isdigit() and int(number) > 0):
+            raise ValueError(f"the size of {name} must be a positive whole number, not {number!r}")
+        if name in sizes:
+            raise ValueError(f"{name} is given twice")
+        sizes[name] = int(number)
+    return sizes
 
 
 class Sizes(click.ParamType):
@@ -24,8 +41,6 @@ class Sizes(click.ParamType):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, int]:
         if isinstance(value, dict):
             return value
-        from placelogic.fixed import fixed_sizes
-
         try:
             return fixed_sizes(value)
         except ValueError as error:
@@ -87,9 +102,9 @@ def parse_outputs(texts: Iterable[str]) -> list[Output]:
 def write_outputs(report: Report, form: str, outputs: Sequence[Output], text: Callable[[Report], str]) -> int:
     """Write the files, and for `github` the summary of the step. 2 where one cannot be written, which is said on
     standard error, else 0."""
-    from placelogic.failing import failed
     from placelogic.problem import SpecError
     from placelogic.report.formats import append_step_summary, write
+    from placelogic.session.errors import failed
 
     steps: list[Callable[[], None]] = [lambda output=output: write(report, output, text) for output in outputs]
     if form == "github":
@@ -111,14 +126,14 @@ def stdin_bytes() -> bytes:
 
 def print_problems(file: FileReport) -> None:
     """On standard error, so that what a command prints stays usable."""
+    from placelogic.report.diagnostic import FindingSet
     from placelogic.report.terminal import Printer, terminal_width
     from placelogic.report.text import Look, finding_lines
 
     look = Look(terminal_width(sys.stderr))
     printer = Printer(sys.stderr)
-    told: list[Finding] = []
+    told = FindingSet()
     for spec in file.specs:
         for finding in spec.findings:
-            if finding not in told:  # what several specs share is told once
-                told.append(finding)
+            if told.add(finding):  # what several specs share is told once
                 printer.lines([(), *finding_lines(file, finding, look)])

@@ -43,11 +43,11 @@ def replay(file: str, name: str | None, form: str, script: str | None, **wishes:
 
     Exit codes: 0 what happens is what the verdicts say, 1 it is not, 2 any error, 3 nothing was decided.
     """
-    from placelogic.checking import failed
     from placelogic.io.quoting import visible
-    from placelogic.replaying import Wishes, replay_text, script_of, write_script
+    from placelogic.replay.specs import Wishes, replay_text, script_of, write_script
     from placelogic.report.replay import as_json, lines
     from placelogic.report.terminal import Printer, Stages
+    from placelogic.session.errors import failed
     from placelogic.syntax.read import decode, read_source
 
     path, text = STDIN if file == STDIN_ARGUMENT else file, ""

@@ -25,9 +25,9 @@ def show(file: str, name: str | None, who: bool, at: dict[str, int]) -> int:
     placelogic show ablations.place --spec zero3 --at tp=1
     placelogic show llama.place --who
     """
-    from placelogic.checking import failed
     from placelogic.report.terminal import document
-    from placelogic.showing import show_text
+    from placelogic.session.errors import failed
+    from placelogic.session.show import show_text
     from placelogic.syntax.read import decode, read_source
 
     path, text = STDIN if file == STDIN_ARGUMENT else file, ""

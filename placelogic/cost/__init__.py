@@ -21,7 +21,7 @@ layers.py (saved activations and the traffic of layer operations, where a spec h
 forms of output; claims.py and budget.py, for `check`.
 
 Codes: PL360 an optimizer whose state has unknown shapes, PL361 ends of different axes, PL368 groups of
-`reshard_after_forward` that do not come out even, PL367 one size fixed differently, PL363 an unknown cost. Raised with a claim or budget as a whole (placelogic/claims.py): PL364 no
+`reshard_after_forward` that do not come out even, PL367 one size fixed differently, PL363 an unknown cost. Raised with a claim or budget as a whole (placelogic/requirements/claims.py): PL364 no
 cost, PL365 a spec with errors, PL366 open sizes.
 """
 
@@ -42,7 +42,7 @@ class _Room(ModuleType):
     """`placelogic.cost` is this package, and what people call: `placelogic.cost(spec)`."""
 
     def __call__(self, *arguments: Any, **options: Any) -> Cost:
-        from placelogic.costing import cost
+        from placelogic.session.cost import cost
 
         return cost(*arguments, **options)
 

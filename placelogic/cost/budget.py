@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import groupby, product
 
 import sympy
+from msgspec import Struct
 
 from placelogic.cost.symbols import at
 from placelogic.cost.totals import Cost
@@ -32,8 +32,7 @@ class Unclear(Exception):
     """Whether assumptions allow some sizes could not be told."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fit:
+class Fit(Struct, frozen=True):
     """`peak`: where all sizes are fixed. `open`: sizes left open that the peak depends on, axes only.
     `unknown`: other open sizes, without which there is nothing to compare. `ranges`: of the one open
     axis, where it fits; the last one open-ended (None), which holds for all larger sizes where `everywhere`,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice, product
 from operator import eq, ge, gt, le, lt, ne
 
 import sympy
+from msgspec import Struct
 
 from placelogic.compat import assert_never
 from placelogic.cost.plain import MAX_CASES, cases, condition, differences, plain, too_many
@@ -23,8 +23,7 @@ FUNCTIONS = ("states", "memory", "unit", "peak", "host", "traffic")
 dividing evenly."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sides:
+class Sides(Struct, frozen=True):
     """Both sides over common sizes, `names`. `values`: those that a spec fixes. `divisors`: what the claim divides
     by, as it is written; a quotient may have cancelled it."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import sympy
+from msgspec import Struct
 
 from placelogic.cost.json import parseable
 from placelogic.cost.symbols import at
@@ -15,8 +15,7 @@ from placelogic.cost.text import formula, human
 from placelogic.cost.totals import Cost
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
+class Side(Struct, frozen=True):
     """One quantity of both specs. `ratio` is first over second; None where the second is zero."""
 
     quantity: str
@@ -30,8 +29,7 @@ class Side:
         return None if self.ratio is None or self.ratio == 0 else tidy(1 / self.ratio)
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """`differing`: sizes of one name that both specs fix, differently: no formula relates them."""
 
     first: Cost

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
 import sympy
+from msgspec import Struct
 
 from placelogic.program.ops import Axes, Origin
 
@@ -15,8 +15,7 @@ State = Literal["params", "optimizer", "gradients", "activations"]
 Part = Literal["params", "master", "moments", "gradients", "update", "activations"]
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(Struct, frozen=True):
     """`unit`: what is gathered at once, one `layer` of all weights with that many layers, or one layer
     of one weight `group`. `ahead`: units gathered before they are needed. `inter`: axes that cross
     nodes. `activations`: whether saved activations are counted, where the spec has layer operations.
@@ -42,8 +41,7 @@ Layers = tuple[tuple[str, sympy.Expr], ...]
 """By block, a number of its layers."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stage:
+class Stage(Struct, frozen=True):
     """What a place has of the layers of several repeated blocks: `even` where they divide evenly, `whole` where
     stages hold whole layers. `kept`, `rounded`: the same times micro-batches in flight. `weights`: name, and how
     many of the layers of these weights there are, even and whole."""
@@ -55,8 +53,7 @@ class Stage:
     weights: tuple[tuple[str, sympy.Expr, sympy.Expr], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Devices that hold the same, up to rounding: where they stand along the stages.
 
     `when`: the condition on the number of stages under which there is such a place, in words. `stage`: where
@@ -73,8 +70,7 @@ class Place:
         return found[0] if found else None
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(Struct, frozen=True):
     """One part of a state of one group, on one place: `even` elements where shards divide evenly,
     `padded` elements where every shard is as large as the first one."""
 
@@ -97,8 +93,7 @@ class Held:
         return self.padded * self.width
 
 
-@dataclass(frozen=True, slots=True)
-class Transient:
+class Transient(Struct, frozen=True):
     """What is on the device only while it is used. `unit`: which unit it belongs to, of which one is
     in use at a time; None: it lies there together with all others (kept gathered until backward)."""
 
@@ -119,8 +114,7 @@ RINGS: Mapping[str, int] = {"all-reduce": 2, "reduce-scatter": 1, "all-gather": 
 """How often (n - 1)/n of the message leaves a device."""
 
 
-@dataclass(frozen=True, slots=True)
-class Collective:
+class Collective(Struct, frozen=True):
     """One communication of one group. `bytes`: the whole message (gathered, or before it is scattered).
     `members`: devices that take part, `inner` of them within a node. `times`: per step."""
 

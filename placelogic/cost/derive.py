@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from placelogic.cost import layers, memory, traffic
 from placelogic.cost.data import Collective, Options

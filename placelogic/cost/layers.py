@@ -7,9 +7,9 @@ layers of a stage and the micro-batches in flight. A spec without blocks has nei
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 import sympy
+from msgspec import Struct
 
 from placelogic.cost.data import Collective, Held, Options, Place, Transient
 from placelogic.cost.schedule import in_flight, in_flight_at_end, in_flight_at_start
@@ -66,8 +66,7 @@ def _listed(names: Iterable[str]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
-@dataclass(frozen=True, slots=True)
-class _Reading:
+class _Reading(Struct, frozen=True):
     """A program whose layers are known, with what turns its dimensions into sizes."""
 
     program: Program

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from placelogic.cost.data import Place
 from placelogic.cost.symbols import Sizes

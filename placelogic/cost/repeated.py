@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 import sympy
+from msgspec import Struct
+from msgspec.structs import replace
 
 from placelogic.cost.data import Collective
 from placelogic.cost.derive import derive
@@ -15,8 +15,7 @@ from placelogic.program.ops import Axes
 from placelogic.program.program import Program
 
 
-@dataclass(frozen=True, slots=True)
-class Sent:
+class Sent(Struct, frozen=True):
     """One kind of message, `times` in a step: a formula in the number of micro-batches."""
 
     operation: str
@@ -24,8 +23,7 @@ class Sent:
     times: str
 
 
-@dataclass(frozen=True, slots=True)
-class Repeated:
+class Repeated(Struct, frozen=True):
     """What these weights send over `axes` grows with the number of micro-batches, `count`: it is `factor` times as much
     as in a step with one, for large axes."""
 

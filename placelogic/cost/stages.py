@@ -8,10 +8,10 @@ is open there is a place for each extreme: what a stage has is a mixture of thes
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import permutations
 
 import sympy
+from msgspec.structs import replace
 
 from placelogic.cost.data import Place, Stage
 from placelogic.cost.schedule import ALL_FORWARD_FIRST, INTERLEAVED, warmed

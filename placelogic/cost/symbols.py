@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import keyword
-from dataclasses import dataclass
 from fractions import Fraction
 
 import sympy
+from msgspec import Struct
 
 from placelogic.compat import assert_never
 from placelogic.program import expr as ex
 from placelogic.program.program import Program
 
 
-@dataclass(frozen=True, slots=True)
-class Sizes:
+class Sizes(Struct, frozen=True):
     """`meanings`: what every name of the spec stands for, a symbol or an expression in symbols.
     `values`: the sizes that the spec fixes, by the names of their symbols."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Literal, get_args
 
 import sympy
+from msgspec import Struct
 
 from placelogic.cost.data import Collective, Place
 from placelogic.cost.time import seconds
@@ -16,8 +16,7 @@ Per = Literal["rank", "stage", "group", "collective"]
 VIEWS: tuple[str, ...] = get_args(Per)
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """One quantity. `labels` are its cells in the label columns; `unit`: bytes, parameters, a share of 1, or seconds."""
 
     labels: tuple[str, ...]
@@ -25,8 +24,7 @@ class Row:
     unit: Literal["bytes", "parameters", "share", "seconds"] = "bytes"
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     title: str
     columns: tuple[str, ...]
     rows: tuple[Row, ...]

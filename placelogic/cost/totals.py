@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 
 import sympy
+from msgspec import Struct
 
 from placelogic.cost.data import Collective, Held, Options, Place, Transient
 from placelogic.cost.symbols import Sizes, at, exact, largest, symbol, total
@@ -16,8 +16,7 @@ GATHERED = ("gathered params", "kept params")
 """What using params that are gathered takes, by the semantics of S*."""
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
+class Memory(Struct, frozen=True):
     """Bytes on the worst device. Each is a sympy expression in the sizes."""
 
     cost: Cost
@@ -73,8 +72,7 @@ class Memory:
         return inline("M", self.peak, self.cost.axes)
 
 
-@dataclass(frozen=True, slots=True)
-class Traffic:
+class Traffic(Struct, frozen=True):
     """Bytes that the busiest device sends to other devices per step."""
 
     cost: Cost
@@ -110,8 +108,7 @@ class Traffic:
         return inline("T", self.sent, self.cost.axes)
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
+class Cost(Struct, frozen=True):
     """The cost of one spec. `in_flight`: by place, micro-batches whose activations it keeps at once. `notes` say
     what is assumed or left out."""
 

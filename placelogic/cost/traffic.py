@@ -7,9 +7,9 @@ that gives the size of each message. Scalars (the clip norm, an overflow flag, a
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 import sympy
+from msgspec import Struct, field
 
 from placelogic.compat import assert_never
 from placelogic.cost.data import Collective, Operation, Options, Place
@@ -37,8 +37,7 @@ def collectives(program: Program, sizes: Sizes, places: tuple[Place, ...], optio
                 yield from walk.found
 
 
-@dataclass(slots=True)
-class _Walk:
+class _Walk(Struct):
     """`fresh`, `cut`: axes along which the fresh gradient and the buffers are cut; `updated`: the same of
     the params that were just updated."""
 

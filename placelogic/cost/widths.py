@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import sympy
+from msgspec import Struct
 
 from placelogic.cost.symbols import exact
 from placelogic.problem import Problem, SpecError
@@ -23,8 +22,7 @@ QUANTISED = ("adam8bit", "adamw8bit", "lion8bit")
 UNSTATED = "fp32"
 
 
-@dataclass(frozen=True, slots=True)
-class Widths:
+class Widths(Struct, frozen=True):
     """dtypes of one group: of params as held, as computed with (`compute`), as sent when gathered (`gather`)
     and reduced (`reduce`); of gradients, the master copy (None: there is none), moments, and a copy of the
     gradient that the optimizer reads (`update`)."""

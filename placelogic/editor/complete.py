@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from placelogic.editor.text import Text
 from placelogic.program import catalog
@@ -17,8 +18,7 @@ Sort = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """`detail`: a few words beside it."""
 
     text: str
@@ -82,7 +82,7 @@ def _names(here: Cursor, text: Text) -> Iterator[Choice]:
     elif last == "use" and here.depth:
         yield from _arguments(here, text)
     elif here.before[:1] == ("expect",):
-        from placelogic.explaining import codes, entry
+        from placelogic.explain.entries import codes, entry
 
         yield from (Choice(code, "code", entry(code).title) for code in codes() if code[:2] in ("GI", "SC", "FW", "CC"))
         yield from _of(("weights",), text)
@@ -154,8 +154,7 @@ def _parameters(name: str, text: Text) -> Iterator[Choice]:
         yield from (Choice(param.name, "parameter", signature(definition.node)) for param in definition.node.params)
 
 
-@dataclass(frozen=True, slots=True)
-class Declared:
+class Declared(Struct, frozen=True):
     """What is known of a name that a file can use. `span`: the statement, or its part, that declares it."""
 
     name: str

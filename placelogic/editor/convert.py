@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 
 from lsprotocol import types
+from msgspec.structs import replace
 
 from placelogic.editor.complete import Choice, Sort
 from placelogic.editor.text import Text
@@ -44,6 +44,8 @@ class Units:
 
     def to_client(self, line: str, column: int) -> int:
         """A column (from 1) as an offset in units."""
+        if line.isascii():  # and maybe long, with many findings
+            return min(column - 1, len(line))
         return len(line[: column - 1].encode(self._encoding, "surrogatepass")) // self._size
 
     def from_client(self, line: str, offset: int) -> int:

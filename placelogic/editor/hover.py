@@ -44,7 +44,7 @@ def _word(word: str) -> str:
     """A word of the language: a mode, a code, or the first word of a statement."""
     if word in _MODES:
         return _MODES[word]
-    from placelogic.explaining import UnknownCode, entry
+    from placelogic.explain.entries import UnknownCode, entry
     from placelogic.syntax.phrases import EXAMPLES
 
     if word.isupper() and len(word) == 4:

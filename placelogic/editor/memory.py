@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 class Memory:
     """The last report on each spec of one file, given again for a program that is equal in everything, places in
-    the file included. It stands where `checking.Settings` has `evidence`."""
+    the file included."""
 
     def __init__(self) -> None:
         self._last: dict[str, tuple[Program, Options, SpecReport]] = {}

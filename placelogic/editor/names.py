@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeVar
+
+from msgspec import Struct
 
 from placelogic.program.catalog import KINDS
 from placelogic.program.expr import Name
@@ -17,8 +18,7 @@ Space = Literal["size", "weights", "definition", "spec", "buffer", "loss", "dime
 """Names of one space differ from each other; axes and sizes share one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Occurrence:
+class Occurrence(Struct, frozen=True):
     """A name at one place. `owner`: the definition, spec or step in which it has its meaning; None is the file."""
 
     space: Space

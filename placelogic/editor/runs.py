@@ -34,7 +34,7 @@ class Runs:
     def start(self, key: str, work: Callable[[], T]) -> Run[T]:
         """Run the work, in place of what runs under this key. It is ended at the next query to the solver."""
         self.end(key)
-        token = Token()
+        token = Token(_interrupt)
 
         def guarded() -> T | None:
             try:
@@ -58,3 +58,9 @@ class Runs:
         for key in list(self._current):
             self.end(key)
         self._thread.shutdown(wait=False, cancel_futures=True)
+
+
+def _interrupt() -> None:
+    from placelogic.prove.solver import interrupt
+
+    interrupt()

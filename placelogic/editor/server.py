@@ -8,10 +8,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from dataclasses import dataclass, field
 from typing import Any
 
 from lsprotocol import types
+from msgspec import Struct, field
 from pygls.lsp.server import LanguageServer
 from pygls.uris import from_fs_path, to_fs_path
 
@@ -31,8 +31,7 @@ VERDICTS = "$/placelogic/verdicts"
 _log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
-class Open:
+class Open(Struct):
     """A file that is open. `good`: the last version that could be read. `report`: of this version; None until it is
     checked. `fixed`: done when the search for fixes is over, or will never be."""
 
@@ -144,10 +143,11 @@ def path_of(uri: str) -> str:
 
 
 def _checked(now: Open) -> FileReport:
-    from placelogic.checking import Settings, check_text
     from placelogic.gate.policy import Policy
+    from placelogic.session.check import check_text
+    from placelogic.session.settings import Settings
 
-    settings = Settings(fixes=None, evidence=now.memory)  # type: ignore[arg-type]  # it proves, and gathers nothing
+    settings = Settings(fixes=None, prover=now.memory.prove)
     report = check_text(now.text.text, now.text.path, settings, library=True)
     return Policy(complete=False).apply([report])[0]  # comments that let a finding pass
 

@@ -111,7 +111,7 @@ class Text:
     @cached_property
     def programs(self) -> tuple[Program, ...]:
         """The complete programs of those specs that have one."""
-        from placelogic.checking import complete
+        from placelogic.elaborate.complete import complete
 
         found = []
         for spec in self.specs:

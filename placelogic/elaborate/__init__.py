@@ -60,9 +60,10 @@ Codes of the problems found here (PL0 files, PL2 names, PL3 meaning, PL4 arithme
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+
+from msgspec import Struct
 
 from placelogic.elaborate.expand import expand
 from placelogic.elaborate.library import Reader, Scope, Scoped
@@ -77,8 +78,7 @@ from placelogic.syntax import ast
 __all__ = ["ElaboratedSpec", "Stated", "SyncLine", "elaborate_file", "spec_name"]
 
 
-@dataclass(frozen=True, slots=True)
-class ElaboratedSpec:
+class ElaboratedSpec(Struct, frozen=True):
     """One spec of a file: its problems, or a program (with the stated steps only) and what was
     stated beside it. Expectations are there in both cases, so that `expect error` can be met."""
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from placelogic.elaborate.log import Log
 from placelogic.elaborate.targets import Groups
@@ -19,8 +20,7 @@ Layouts = Mapping[str, Mapping[str, Layout]]
 """Weights -> state -> how it lies."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
+class _Line(Struct, frozen=True):
     """A statement about a tensor of a block along some axes, and what to do where they hold stages."""
 
     tensor: str

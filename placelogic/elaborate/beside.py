@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from placelogic.elaborate.log import Item, Log
 from placelogic.elaborate.steps import StatedStep
@@ -12,8 +13,7 @@ from placelogic.syntax import ast
 Line = tuple[Item, ast.SyncStmt | ast.ScaleStmt]
 
 
-@dataclass(slots=True)
-class Beside:
+class Beside(Struct):
     """The `sync` and `scale` lines that steps do not replace, as they name weights no less specifically.
     `found`: per step, the first of its weights and all such lines."""
 

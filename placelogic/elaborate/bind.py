@@ -7,10 +7,10 @@ of the caller and of the definition cannot be mixed up.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping
-from functools import cache
 from typing import Any
+
+from msgspec.structs import replace
 
 from placelogic.elaborate.log import Log
 from placelogic.problem import closest
@@ -152,23 +152,18 @@ def rebuild(node: Any, env: Env, inside: bool, complain: Complain) -> Any:
             same = all(new is old for new, old in zip(parts, node))
             return node if same else tuple(part for part in parts if part is not None)
     changed = {}
-    for name in _field_names(type(node)):
+    for name in node.__struct_fields__:
         old = getattr(node, name)
         new = rebuild(old, env, inside, complain)
         if new is not old:
             changed[name] = new
     if changed.get("axis", node) is None:
         return None
-    rebuilt = dataclasses.replace(node, **changed) if changed else node
+    rebuilt = replace(node, **changed) if changed else node
     return _vanish(_words(rebuilt, env, complain), inside)
 
 
 _PLAIN = (str, int, Span, type(None))
-
-
-@cache
-def _field_names(kind: type) -> tuple[str, ...]:
-    return tuple(field.name for field in dataclasses.fields(kind))
 
 
 def _axis_ref(ref: ast.AxisRef, env: Env, complain: Complain) -> ast.AxisRef | None:
@@ -201,21 +196,21 @@ def _words(node: Any, env: Env, complain: Complain) -> Any:
             return ast.Target(tuple(w for w in (word(name, span) for name in words) if w != NONE), span)
         case ast.Mode(_, str(dim), _, span):
             new = word(dim, span)
-            return dataclasses.replace(node, dim=None if new == NONE else new)
+            return replace(node, dim=None if new == NONE else new)
         case ast.PrecisionEntry(_, dtype, span):
-            return dataclasses.replace(node, dtype=word(dtype, span))
+            return replace(node, dtype=word(dtype, span))
         case ast.OptimizerStmt(name, _, span):
-            return dataclasses.replace(node, name=word(name, span))
+            return replace(node, name=word(name, span))
         case ast.KindProp(name, span):
-            return dataclasses.replace(node, name=word(name, span))
+            return replace(node, name=word(name, span))
         case ast.StagesStmt(_, schedule, chunks):
-            return dataclasses.replace(
+            return replace(
                 node,
                 schedule=None if is_none(schedule) else schedule,
                 chunks=None if is_none(chunks) else chunks,
             )
         case ast.PlaceStmt() if is_none(node.reshard):
-            return dataclasses.replace(node, reshard=None)
+            return replace(node, reshard=None)
         case _:
             return node
 

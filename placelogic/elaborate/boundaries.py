@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from placelogic.elaborate.log import Item, Log
 from placelogic.elaborate.sizes import Sizes
@@ -56,8 +57,7 @@ def _same(override: Override, key: tuple[str, str | None, str, str]) -> bool:
     return (override.direction, override.block, override.tensor) == (direction, block, tensor) and axis in override.axes
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(Struct, frozen=True):
     """Where an override applies; no block where it names weights."""
 
     block: str | None

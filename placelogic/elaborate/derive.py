@@ -13,8 +13,10 @@ Among right steps this order of traffic decides:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from placelogic.elaborate.facts import facts_of
 from placelogic.elaborate.stated import Stated
@@ -44,8 +46,7 @@ from placelogic.program.program import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Reduction:
+class _Reduction(Struct, frozen=True):
     """One axis to reduce over. `cut`: the shard that is enough afterwards, where one is."""
 
     axis: str

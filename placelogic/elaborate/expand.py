@@ -8,8 +8,9 @@ declares itself (`let`, `axis`) stay inside it: given a value they are substitut
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from placelogic.elaborate.bind import MAX_NODES, Complain, bind_arguments, rebuild, too_large
 from placelogic.elaborate.library import Definition, Scope, Scoped
@@ -49,8 +50,7 @@ class _Env(dict[str, Expr]):
         return super().get(name, default)
 
 
-@dataclass(slots=True)
-class _Expansion:
+class _Expansion(Struct):
     log: Log
     taken: set[str]
     items: list[Item] = field(default_factory=list)

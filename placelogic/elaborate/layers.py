@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from placelogic.elaborate.boundaries import find_block, read_exchanges, read_overrides
 from placelogic.elaborate.drawn import read_counted, read_drawn

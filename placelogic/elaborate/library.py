@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from placelogic.elaborate.log import Log
 from placelogic.problem import SpecError, closest
@@ -17,8 +18,7 @@ MAX_IMPORTS = 30
 """How deep imports may be nested."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Definition:
+class Definition(Struct, frozen=True, eq=False):
     """A strategy or model, with the scope its own names are looked up in."""
 
     node: ast.StrategyDef | ast.ModelDef
@@ -26,8 +26,7 @@ class Definition:
     standard: bool = False
 
 
-@dataclass(slots=True, eq=False)
-class Scope:
+class Scope(Struct, eq=False):
     """Definitions by name. `outer`: around a spec block. `imported` comes after `own`, the standard library last."""
 
     outer: Scope | None = None
@@ -95,8 +94,7 @@ def standard(name: str) -> Definition | None:
     return scope.own.get(name)
 
 
-@dataclass(frozen=True, slots=True)
-class Imported:
+class Imported(Struct, frozen=True):
     """A file read by `import`: its statements (imports inside it included), and what it defines."""
 
     path: Path
@@ -104,8 +102,7 @@ class Imported:
     scope: Scope
 
 
-@dataclass(frozen=True, slots=True)
-class Scoped:
+class Scoped(Struct, frozen=True):
     """A statement, the scope it was written in, the import line that brought it in and the file
     it stands in, if that is not the checked one."""
 
@@ -115,8 +112,7 @@ class Scoped:
     file: Path | None = None
 
 
-@dataclass(slots=True)
-class Reader:
+class Reader(Struct):
     """Reads a file's statements and imports, each imported file once. Imports stay in the folder
     of the checked file or below: a spec from a stranger cannot make us open other files."""
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from placelogic.problem import Problem
 from placelogic.program.program import Origin
@@ -11,8 +12,7 @@ from placelogic.source import Span
 from placelogic.syntax import ast
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(Struct, frozen=True):
     """A statement after expansion. `use`: the line of the checked file that brought it in (a `use`,
     `model` or `import`), None when it stands in the checked file itself. `standard`: it comes from
     the standard library, whose targets are kinds even where weights bear the same name."""
@@ -29,8 +29,7 @@ class Item:
         return Origin(self.at(span), True, None if self.use is None else span)
 
 
-@dataclass(slots=True)
-class Log:
+class Log(Struct):
     """Collects problems, so that one run tells all of them. Of those that say the same of one place, the first
     is kept: two lines of a library may come upon one.
 
@@ -39,13 +38,16 @@ class Log:
     problems: list[Problem] = field(default_factory=list)
     doubts: list[Problem] = field(default_factory=list)
     _seen: set[Problem] = field(default_factory=set)
+    _places: set[tuple[str, Span]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self._seen.update(Problem(one.code, one.message, one.span) for one in self.problems)
+        self._places.update((one.code, one.span) for one in self.problems)
 
     def add(self, code: str, message: str, span: Span, hint: str | None = None) -> None:
         if (said := Problem(code, message, span)) not in self._seen:
             self._seen.add(said)
+            self._places.add((code, span))
             self.problems.append(Problem(code, message, span, hint))
 
     def at(self, item: Item, code: str, message: str, span: Span, hint: str | None = None) -> None:
@@ -62,5 +64,5 @@ class Log:
 
     def once(self, item: Item, code: str, message: str, span: Span, hint: str) -> None:
         """Like `at`, for what one statement does to many weights alike: the first is told."""
-        if not any(problem.code == code and problem.span == item.at(span) for problem in self.problems):
+        if (code, item.at(span)) not in self._places:
             self.at(item, code, message, span, hint)

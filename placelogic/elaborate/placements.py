@@ -8,7 +8,8 @@ of which a more specific statement takes some factors goes on cutting by the oth
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from placelogic.elaborate.count import dims_in_use
 from placelogic.elaborate.log import Item, Log
@@ -21,8 +22,7 @@ from placelogic.program.program import Axes, Conflict, Cut, Layout, Letter, Orig
 from placelogic.syntax import ast
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(Struct, frozen=True):
     """One entry of a `place` statement, its axes resolved (one tuple of atoms per axis reference)."""
 
     item: Item
@@ -35,8 +35,7 @@ class Placed:
         return self.item.origin(self.entry.span)
 
 
-@dataclass(frozen=True, slots=True)
-class _Say:
+class _Say(Struct, frozen=True):
     """What one entry says along one atom: `order` is the place of its cut among all cuts."""
 
     placed: Placed

@@ -7,7 +7,8 @@ vanishes with its weights, what is made from it vanishes too, and a sum goes on 
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from placelogic.syntax import ast
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 
-from placelogic.elaborate import lines, placements, skips, steps
+from msgspec.structs import replace
+
+from placelogic.elaborate import hosted, lines, placements, skips, steps
 from placelogic.elaborate.count import count_weights
 from placelogic.elaborate.declare import read_sizes
 from placelogic.elaborate.log import Item, Log
@@ -90,10 +92,10 @@ def resolve(name: str, items: Sequence[Item], span: Span, fixed: Mapping[str, in
             layouts[state], differ = placements.layout(group, state, placed, groups, sizes)
             conflicts += differ
         if group.name in reshards:
-            layouts["params"] = dataclasses.replace(layouts["params"], reshard=reshards[group.name])
+            layouts["params"] = replace(layouts["params"], reshard=reshards[group.name])
         placements.check_activations(group, layouts["activations"], work.splits, log)
         placements.check_stages(group, layouts, log)
-        steps.check_hosted(group, layouts, log)
+        hosted.check_hosted(group, layouts, log)
         placements.check_routed(group, layouts["params"], work.splits, log)
         everywhere[group.name] = layouts
         weights.append(_weights(group, layouts, items, groups, sizes, log))
@@ -114,7 +116,7 @@ def resolve(name: str, items: Sequence[Item], span: Span, fixed: Mapping[str, in
         work=work,
         stages=stages,
         weights=tuple(weights),
-        steps=_steps(weights, found, reader, log),
+        steps=_steps(weights, found, reader, sizes.constant(work.microbatches), log),
         clip=clip,
         conflicts=tuple(conflicts),
         expectations=expectations(items, groups.names, log),
@@ -169,7 +171,11 @@ def _weights(
 
 
 def _steps(
-    weights: Sequence[Weights], found: dict[str, steps.StatedStep], reader: steps.StepReader, log: Log
+    weights: Sequence[Weights],
+    found: dict[str, steps.StatedStep],
+    reader: steps.StepReader,
+    count: Fraction | None,
+    log: Log,
 ) -> tuple[Step, ...]:
     """The stated steps, in the order of the weights; every block is read once."""
     read: dict[int, tuple[Op, ...]] = {}
@@ -189,7 +195,7 @@ def _steps(
                            op.origin.library or op.origin.span,
                            "say so in `precision { master fp32 }`, or leave `refresh` out")  # fmt: skip
         layouts = {"params": group.params, "optimizer": group.optimizer_state, "gradients": group.gradients}
-        steps.check_host(group, ops, layouts, step.item, step.statement.target.span, log)
+        hosted.check_host(group, ops, layouts, count, step.item, step.statement.target.span, log)
         result.append(Step(group.name, ops, True, step.item.origin(span)))
     trained = [group.name for group in weights if not group.frozen]
     skips.check_together({step.weights: step.ops for step in result}, trained, found, log)

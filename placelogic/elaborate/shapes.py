@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from placelogic.compat import assert_never
 from placelogic.elaborate.joining import concat
@@ -22,8 +23,7 @@ from placelogic.syntax import ast
 MATRIX_KINDS = ("matrix", "embedding", "latent")
 
 
-@dataclass(slots=True)
-class BlockReader:
+class BlockReader(Struct):
     """Reads the operations of one block. `tensors`: the dimensions of what was made so far; `failed`: what lines with
     problems make, which are told once; `joined`: what dimensions are put together of."""
 

@@ -6,8 +6,9 @@ Everything that leaves here is in atoms and lets: a view is replaced by the prod
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from fractions import Fraction
+
+from msgspec import Struct, field
 
 from placelogic.elaborate.expand import product
 from placelogic.elaborate.log import Item, Log
@@ -30,8 +31,7 @@ def check_name(name: str, what: str, item: Item, span: Span, log: Log) -> bool:
     return True
 
 
-@dataclass(slots=True)
-class Sizes:
+class Sizes(Struct):
     """All names that stand for numbers. Filled by `declare.read_sizes`, then only read.
     `items`: the statement that declared a name. `dims`: dimensions of blocks that nothing gives a size."""
 
@@ -98,7 +98,7 @@ class Sizes:
         known = [*self.atoms, *self.views, *self.lets]
         for name in ex.names(expr):
             place = name.span if name.span != NOWHERE and item.use is None else span
-            if name.name == ex.TOKENS:
+            if name.name.split()[0] == ex.TOKENS:
                 if not tokens:
                     self.log.at(item, "PL325", "`tokens`, the number of loss tokens of the step, can only scale "
                                 "a gradient or a loss", place, "use it in `scale ... by`")  # fmt: skip

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from placelogic.elaborate.log import Log
 from placelogic.elaborate.targets import Group, Groups
@@ -14,8 +16,7 @@ from placelogic.program.program import Layout, Stages, Uses
 from placelogic.syntax import ast
 
 
-@dataclass(frozen=True, slots=True)
-class _Use:
+class _Use(Struct, frozen=True):
     """The first operation of a block with some weights, and where the block lies."""
 
     place: Place

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from placelogic.program.expr import Expr
 from placelogic.program.program import Origin
 
 
-@dataclass(frozen=True, slots=True)
-class SyncLine:
+class SyncLine(Struct, frozen=True):
     """`sync x over a by mean`: replaces the derived reduction on that axis only."""
 
     op: Literal["none", "sum", "mean"]
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class Stated:
+class Stated(Struct, frozen=True):
     """Per trained weights without a `step` of their own. `sync`: by (weights, atom).
     `scales`: factors that all multiply on top, in written order."""
 

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from placelogic.compat import assert_never
 from placelogic.elaborate.log import Item, Log
 from placelogic.elaborate.sizes import Sizes
-from placelogic.elaborate.targets import Group, Groups, agree, select, strongest
+from placelogic.elaborate.targets import Groups, agree, select, strongest
 from placelogic.problem import closest
 from placelogic.program import expr as ex
 from placelogic.program import program as pg
+from placelogic.program.expr import tokens_of
 from placelogic.program.program import Axes, LossTerm, Op
 from placelogic.source import NOWHERE, Span
 from placelogic.syntax import ast
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class StatedStep:
+class StatedStep(Struct, frozen=True):
     """The step block that wins for some weights. `level`: how specifically it names them."""
 
     item: Item
@@ -56,15 +58,14 @@ def without_spans(node: Any) -> Any:
         return tuple(without_spans(part) for part in node)
     if isinstance(node, Span):
         return NOWHERE
-    if dataclasses.is_dataclass(node):
-        return dataclasses.replace(
-            node, **{f.name: without_spans(getattr(node, f.name)) for f in dataclasses.fields(node)}
+    if isinstance(node, Struct):
+        return replace(
+            node, **{name: without_spans(getattr(node, name)) for name in node.__struct_fields__}
         )
     return node
 
 
-@dataclasses.dataclass(slots=True)
-class StepReader:
+class StepReader(Struct):
     """Turns step blocks into operations. One block may serve many weights: it is read once."""
 
     sizes: Sizes
@@ -129,7 +130,7 @@ class StepReader:
             case ast.ScaleOp(buffer, factor):
                 return pg.Scale(buffer, self.factor(factor, item, node.span), origin)
             case ast.ScaleLossOp(term, factor):
-                return pg.ScaleLoss(term, self.factor(factor, item, node.span, one_loss=True), origin)
+                return pg.ScaleLoss(term, self.factor(factor, item, node.span, scaled=node), origin)
             case ast.ClipOp():
                 if not self.has_clip:
                     self._log(item, "PL332", "the step clips, and no `clip` statement says how", node.span,
@@ -169,13 +170,30 @@ class StepReader:
             self._log(item, "PL331", "a loss is scaled while its gradient is fresh: in a loop, before `accumulate`",
                       node.span, "move it there, or scale the whole gradient: `scale by`")  # fmt: skip
 
-    def factor(self, factor: ex.Expr, item: Item, span: Span, one_loss: bool = False) -> ex.Expr:
-        """A factor for a gradient: `tokens` is all loss tokens, which several losses do not share.
-        Where it scales `one_loss`, it is all tokens of that loss."""
-        if not one_loss and len(self.losses) > 1 and any(name.name == ex.TOKENS for name in ex.names(factor)):
-            self._log(item, "PL325", "`tokens` is not one number where several losses each count their own", span,
-                      "use `loss NAME mean global`, or `scale loss NAME by` in a step")  # fmt: skip
-        return self.sizes.expr(factor, item, span, tokens=True)
+    def factor(
+        self, factor: ex.Expr, item: Item, span: Span, scaled: ast.ScaleLossOp | None = None
+    ) -> ex.Expr:
+        """A factor for a gradient: `tokens` is all loss tokens, of which several losses count each their own: where one
+        of them is `scaled` it is its own count, and a named one has to say so."""
+        counts = {tokens_of(loss.name): loss.name for loss in self.losses if loss.name is not None}
+        several = len(self.losses) > 1
+        for name in ex.names(factor):
+            if name.name == ex.TOKENS and several and scaled is None:
+                self._log(item, "PL325", "`tokens` is not one number where several losses each count their own", span,
+                          "use `loss NAME mean global`, or `scale loss NAME by` in a step")  # fmt: skip
+            elif name.name == ex.TOKENS and several and scaled is not None and scaled.term is not None:
+                self._log(item, "PL325", f"there are several losses, and it is not said whether `tokens` counts those of "
+                          f"`{scaled.term}` or of another one", span, f"write `tokens of {scaled.term}`")  # fmt: skip
+            elif name.name in counts and several and (scaled is None or scaled.term != counts[name.name]):
+                self._log(item, "PL325", f"a gradient that is scaled by the tokens of another loss, as here by those of "
+                          f"`{counts[name.name]}`, is not modelled", span,
+                          "scale each loss by its own tokens: `scale loss NAME by 1/tokens of NAME`")  # fmt: skip
+            elif name.name.startswith(tokens_of("")) and name.name not in counts:
+                known = ", ".join(counts.values())
+                self._log(item, "PL219", f"there is no loss `{name.name.split()[-1]}`", span,
+                          f"losses: {known or 'one, unnamed'}")  # fmt: skip
+        own = ex.substitute(factor, dict.fromkeys(counts, ex.Name(ex.TOKENS)))
+        return self.sizes.expr(own, item, span, tokens=True)
 
     def _buffers(self, ops: Sequence[Op], item: Item) -> None:
         """What is read was written. Where all buffers have names, the unnamed one is a slip too."""
@@ -222,50 +240,3 @@ def check_root(axes: Axes, root: int, sizes: Sizes, item: Item, span: Span, log:
     elif root >= size:
         log.at(item, "PL404", f"there is no device {root} along {'*'.join(axes)}: it has {size}", span,
                f"roots are 0 to {size - 1}")  # fmt: skip
-
-
-def check_host(
-    group: Group, ops: Sequence[Op], layouts: dict[str, pg.Layout], item: Item, span: Span, log: Log
-) -> None:
-    """Moves to and from the host, in a stated step of these weights."""
-    hosted = {state for state in ("params", "optimizer", "gradients") if layouts[state].host is not None}
-    every = list(pg.flat(ops))
-    moves = _offloads(ops)
-    for op in every:
-        place = op.origin.library or op.origin.span
-        if isinstance(op, pg.OffloadGradients) and not hosted & {"optimizer", "gradients"}:
-            log.once(item, "PL337", f"nothing of `{group.name}` lies on the host that would take its gradients", place,
-                   f"place it there: `place {group.name} {{ optimizer offloaded }}`")  # fmt: skip
-        if isinstance(op, pg.FetchParams) and not hosted & {"optimizer", "params"}:
-            log.once(item, "PL337", f"nothing of `{group.name}` lies on the host that params could be fetched from",
-                   place, f"place it there: `place {group.name} {{ optimizer offloaded }}`")  # fmt: skip
-    if "optimizer" in hosted and not moves:
-        log.once(item, "PL338", f"the optimizer of `{group.name}` lies on the host, and this step does not say how "
-               "all gradients get there before the update", span,
-               "write `offload gradients` after they are accumulated and before `update`, once or in each micro-batch")  # fmt: skip
-
-
-def check_hosted(group: Group, layouts: Mapping[str, pg.Layout], log: Log) -> None:
-    """Gradients on the host are for an optimizer that is there too."""
-    if layouts["gradients"].host is not None and layouts["optimizer"].host is None and not group.frozen:
-        log.add("PL339", f"gradients of `{group.name}` on the host with its optimizer on the device are not modelled",
-                layouts["gradients"].host.span, "offload the optimizer too, or keep the gradients on the device")  # fmt: skip
-
-
-def _offloads(ops: Sequence[Op]) -> bool:
-    """Whether the gradients of every micro-batch have left for the host when the update comes."""
-    accumulated = False
-    for op in ops:
-        match op:
-            case pg.Loop(subset=subset, body=body):
-                for index, inner in enumerate(body):
-                    accumulated = accumulated or isinstance(inner, pg.Accumulate)
-                    if isinstance(inner, pg.Update):
-                        return any(isinstance(o, pg.OffloadGradients) for o in body[:index]) and accumulated
-                    if isinstance(inner, pg.OffloadGradients) and accumulated and subset == "each":
-                        return True
-            case pg.OffloadGradients() if accumulated:
-                return True
-            case pg.Update():
-                return False
-    return False

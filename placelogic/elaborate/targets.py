@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
+
+from msgspec import Struct
 
 from placelogic.elaborate.log import Item, Log
 from placelogic.problem import closest
@@ -19,8 +20,7 @@ ALL, KIND, NAME = 1, 2, 3
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Struct, frozen=True):
     """Weights as declared, before it is known how their states lie."""
 
     name: str
@@ -39,8 +39,7 @@ class Group:
         return self.item.statement
 
 
-@dataclass(frozen=True, slots=True)
-class Groups:
+class Groups(Struct, frozen=True):
     """All weights of a spec, in declared order."""
 
     members: tuple[Group, ...]

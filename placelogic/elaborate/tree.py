@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
-import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any, Literal, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from placelogic.compat import assert_never
 from placelogic.elaborate.tree_layers import layer_statements, refs
 from placelogic.program import program as pg
 from placelogic.program.catalog import STATES
-from placelogic.program.expr import Name, number
+from placelogic.program.expr import TOKENS, Name, number, substitute, tokens_of
 from placelogic.program.program import Axes, Layout, Op, Program, Weights
 from placelogic.source import NOWHERE
 from placelogic.syntax import ast
@@ -40,9 +42,8 @@ def _named(node: Any, views: Mapping[Axes, str]) -> Any:
             return tuple(_ref((name,)) if isinstance(name, str) else _named(name, views) for name in _runs(node, views))
         case tuple():
             return tuple(_named(part, views) for part in node)
-        case _ if dataclasses.is_dataclass(node):
-            fields = {f.name: _named(getattr(node, f.name), views) for f in dataclasses.fields(node)}
-            return dataclasses.replace(node, **fields)
+        case _ if isinstance(node, Struct):
+            return replace(node, **{name: _named(getattr(node, name), views) for name in node.__struct_fields__})
         case _:
             return node
 
@@ -72,8 +73,7 @@ def _statements(program: Program) -> Iterator[ast.Statement]:
     if program.assumptions:
         yield ast.AssumeStmt(tuple(a.condition for a in program.assumptions), NOWHERE)
     yield from _work(program)
-    if program.stages is not None:
-        stages = program.stages
+    if (stages := program.stages) is not None:
         yield ast.StagesStmt(_ref((stages.axis,)), Name(stages.schedule), stages.chunks, NOWHERE)
     for group in program.weights:
         yield _declaration(group)
@@ -84,7 +84,7 @@ def _statements(program: Program) -> Iterator[ast.Statement]:
     for kind in (_placements, _residency):
         for names, places in _alike((group.name, tuple(kind(group))) for group in program.weights):
             for place in places:
-                yield dataclasses.replace(place, target=_target(*names))
+                yield replace(place, target=_target(*names))
     yield from _lines(program)
     yield from _steps(program)
     yield from (ast.BudgetStmt(one.amount, one.unit, NOWHERE) for one in program.budgets)
@@ -94,7 +94,7 @@ def _statements(program: Program) -> Iterator[ast.Statement]:
 
 def _work(program: Program) -> Iterator[ast.Statement]:
     work = program.work
-    for dim, splits in itertools.groupby(work.splits, key=lambda split: split.dim):
+    for dim, splits in groupby(work.splits, key=lambda split: split.dim):
         yield ast.SplitStmt(dim, refs(tuple(split.axis for split in splits)), NOWHERE)
     if work.microbatches != number(1):
         yield ast.MicrobatchesStmt(work.microbatches, NOWHERE)
@@ -144,8 +144,8 @@ def _declaration(group: Weights) -> ast.WeightsStmt:
 def _layouts(group: Weights) -> dict[str, Layout]:
     # Activations that follow from the operations of a block are derived again.
     cuts = tuple(cut for cut in group.activations.cuts if cut.origin.stated)
-    layouts = (group.params, group.optimizer_state, group.gradients, dataclasses.replace(group.activations, cuts=cuts))
-    return dict(zip(STATES, layouts, strict=True))
+    activations = replace(group.activations, cuts=cuts)
+    return dict(zip(STATES, (group.params, group.optimizer_state, group.gradients, activations), strict=True))
 
 
 def _placements(group: Weights) -> Iterator[ast.PlaceStmt]:
@@ -277,7 +277,8 @@ def _op(op: Op) -> ast.StepOp:
         case pg.Scale(buffer, factor):
             return ast.ScaleOp(buffer, factor, NOWHERE)
         case pg.ScaleLoss(term, factor):
-            return ast.ScaleLossOp(term, factor, NOWHERE)
+            named = {TOKENS: Name(tokens_of(term))} if term is not None else {}
+            return ast.ScaleLossOp(term, substitute(factor, named), NOWHERE)
         case pg.Clip():
             return ast.ClipOp(NOWHERE)
         case pg.Skip(axes):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
+
+from msgspec.structs import replace
 
 from placelogic.elaborate.count import used_weights
 from placelogic.elaborate.log import Item, Log
@@ -117,4 +118,4 @@ def _freeze(groups: Groups, items: Sequence[Item], log: Log) -> Groups:
         assert isinstance(node, ast.FreezeStmt)
         groups.check(node.target, item, log)
         frozen |= {group.name for group in groups.members if groups.level(node.target, item, group)}
-    return Groups.of(dataclasses.replace(group, frozen=group.name in frozen) for group in groups.members)
+    return Groups.of(replace(group, frozen=group.name in frozen) for group in groups.members)

@@ -5,7 +5,7 @@ Face Trainer runs on it instead."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from placelogic.files import whole
 from placelogic.frontends.config import Config, Setting

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from placelogic.files import whole
-from placelogic.frontends.values import Value, told
+from placelogic.frontends.values import WHOLE_DIGITS, Value, told
 from placelogic.io.quoting import shell
 from placelogic.problem import Problem, SpecError, closest
 from placelogic.source import Span
@@ -17,8 +19,7 @@ FROM_COMMAND_LINE = "--set"
 """What takes the place of a file for values that were given on the command line."""
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """A setting, given or not. `value` is the default where it is not given."""
 
     name: str
@@ -54,8 +55,7 @@ _KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: 
           object: "one value"}  # fmt: skip
 
 
-@dataclass(slots=True)
-class Config:
+class Config(Struct):
     """One configuration file. `auto`: what stands for "given elsewhere" in it. `loose`: everything is text in it.
     `problems`: what the importer could not do. `others`: further files it led to, with their frameworks."""
 
@@ -144,6 +144,9 @@ class Config:
         if not fits:
             raise SpecError(Problem("PL501", f"`{name}` must be {_KINDS[kind]}, not `{told(value)}`", value.span,
                                     _hint(name, value)))  # fmt: skip
+        if kind is int and abs(data) >= 10**WHOLE_DIGITS:
+            message = f"`{name}` has more than {WHOLE_DIGITS} digits"
+            raise SpecError(Problem("PL501", message, value.span, "no mesh and no model is that large"))
         if least is not None and data < least:
             raise SpecError(Problem("PL501", f"`{name}` must be at least {least}, not {data}", value.span))
         return value if kind in (dict, list) else data

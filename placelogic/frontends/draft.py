@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from placelogic.frontends.config import Setting
 from placelogic.io.quoting import visible
@@ -12,8 +12,7 @@ SECTIONS = ("mesh", "sizes", "assume", "work", "weights", "use", "state", "step"
 """In the order in which they stand in a spec."""
 
 
-@dataclass(slots=True)
-class Draft:
+class Draft(Struct):
     """Lines by section. An `origin` becomes the comment at the end of the line. `findings`: about settings, placed in
     the file that they come from."""
 

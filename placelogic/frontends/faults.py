@@ -7,9 +7,10 @@ report it comes from."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
+
+from msgspec import Struct
 
 from placelogic.frontends.draft import Draft
 from placelogic.frontends.facts import all_hold
@@ -17,8 +18,7 @@ from placelogic.frontends.known import read_data
 from placelogic.frontends.versions import before
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(Struct, frozen=True):
     """`since` and `until`: the first version that has it and the first that does not, None for always.
     `when`: conditions on facts. `add`: (section, line). `drop`: lines that begin so are taken out, as what they
     say does not happen. `report`: owner/project#number."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib import resources
 from typing import Any
+
+from msgspec import Struct
 
 from placelogic.frontends.config import Config, nearest
 from placelogic.frontends.values import Value
@@ -15,8 +16,7 @@ from placelogic.problem import Problem
 from placelogic.report.diagnostic import Finding
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(Struct, frozen=True):
     """Patterns of names. `quiet`: no meaning for placement. `forward`: they change what a layer computes, on
     every device alike, of which no verdict speaks. `refused`: they change the values of a step in a way that
     is not modelled, with the reason. `part`: a part of what is trained of which the spec does not speak, with
@@ -54,6 +54,10 @@ def read_data(name: str) -> Any:
     )
 
 
+MOST_HINTS = 50
+"""Unknown settings of a file for which a known name is searched: in a file with more, no name was misspelled."""
+
+
 def matches(name: str, patterns: tuple[str, ...] | dict[str, str]) -> str | None:
     """The first pattern that speaks of the name or of something it is in."""
     parts = name.split(".")
@@ -88,8 +92,7 @@ def off(data: object) -> bool:
     return data in (None, False, 0, "", "none", "false", "null") or data == {} or data == ()
 
 
-@dataclass(frozen=True, slots=True)
-class Unread:
+class Unread(Struct, frozen=True):
     """What an importer did not read: findings on settings that matter or are not known, the names of those
     without meaning for placement, and problems (PL503) with what changes a step and is not modelled."""
 
@@ -109,6 +112,7 @@ def settle(config: Config, framework: str) -> Unread:
     findings = [_twice(name, value) for name, value in twice if not table.is_quiet(name) or name in config.used]
     ignored: list[str] = []
     problems: list[Problem] = []
+    unknown: set[str] = set()
     for name, value in config.unread():
         head = name.split(".")[0]
         reason = matches(name, table.refused)
@@ -136,9 +140,11 @@ def settle(config: Config, framework: str) -> Unread:
         else:
             names = [*table.quiet, *table.forward, *table.refused, *config.used]
             head = _unknown_part(name, names)
-            if any(f.message.startswith(f"`{head}` ") for f in findings):
+            if head in unknown:
                 continue
+            unknown.add(head)
+            near = _nearest(head, names) if len(unknown) <= MOST_HINTS else None
             place = config.root.find(head) or value
             findings.append(Finding("NT20", "warning", f"`{head}` is not known here and is left out: the spec says nothing about it",
-                                    place.key or place.span, help=_nearest(head, names)))  # fmt: skip
+                                    place.key or place.span, help=near))  # fmt: skip
     return Unread(tuple(findings), tuple(ignored), tuple(problems))

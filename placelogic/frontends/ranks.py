@@ -7,7 +7,7 @@ The axes of a spec are the common refinement of both, so each has a dense role a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from placelogic.frontends.draft import Draft
 
@@ -16,8 +16,7 @@ class RanksDoNotFit(ValueError):
     """The sizes do not divide; the message says which."""
 
 
-@dataclass(frozen=True, slots=True)
-class Groups:
+class Groups(Struct, frozen=True):
     """Sizes of the groups. `experts`: whether there are any, else `etp` and `ep` do not count. `outer`: how many
     parts the outermost axis is set apart for, 1 for none. `ranks`: of a stage, None where open."""
 
@@ -30,8 +29,7 @@ class Groups:
     ranks: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Atom:
+class Atom(Struct, frozen=True):
     """An axis of the mesh. `dense`: tp, cp or dp. `expert`: etp, ep or edp. `size`: None where open."""
 
     name: str
@@ -40,8 +38,7 @@ class Atom:
     expert: str
 
 
-@dataclass(frozen=True, slots=True)
-class Mesh:
+class Mesh(Struct, frozen=True):
     """The axes, slowest first. `outer`: the name of the outermost one that is set apart, if any."""
 
     atoms: tuple[Atom, ...]

@@ -5,9 +5,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from placelogic.files import whole
 from placelogic.frontends.facts import all_hold
@@ -28,8 +29,7 @@ ACCEPTED = "UB05"
 """The framework runs what is refuted here."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """`when`: conditions on facts, all of which must hold: (fact, comparison, value), where a value `$name` is
     another fact. `strategies`: names of library strategies that meet in it, for questions without a file.
     `source`: project, version and file. `verb`: where the framework does less than refuse."""

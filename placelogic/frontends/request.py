@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """`world`: how many devices there are. `given`: values by name, over those of the file. `version`: of the
     framework. `tokens`: whether shares of the work have equally many loss tokens, None to leave it to the importer."""
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from placelogic.problem import Problem
 from placelogic.report.diagnostic import Finding
 
 
-@dataclass(frozen=True, slots=True)
-class Imported:
+class Imported(Struct, frozen=True):
     """`spec`: the text of a spec. `findings`: warnings and notes about settings, placed in the file they
     come from. `ignored`: settings that say nothing about placement, by name. `problems`:
     what changes a step and is not modelled, so that the spec is of the rest of the file only. `facts`: what it

@@ -3,7 +3,7 @@ sharding, a mesh with cp and tp. Runtime: placelogic/std/frameworks/torch_*.plac
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from placelogic.files import whole
 from placelogic.frontends.config import Config, Setting
@@ -20,8 +20,7 @@ STRATEGIES = {
 """The sharding strategies of FSDP 1, also by their numbers 1 to 5."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(Struct, frozen=True):
     """What splits the devices. `shard` is None where open; `fsdp` says whether there is any, with `version`
     1 or 2; `keep`: parameters stay gathered between the passes."""
 

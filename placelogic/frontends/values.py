@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import TypeAlias
+
+from msgspec import Struct, field
 
 from placelogic.problem import Problem, SpecError
 from placelogic.source import Span
@@ -12,12 +13,14 @@ from placelogic.source import Span
 Scalar: TypeAlias = "None | bool | int | float | str"
 
 MAX_DEPTH = 60
-MAX_VALUES = 50_000
-"""Bounds on a configuration file: far above any real one, and low enough that a hostile one ends quickly."""
+MAX_VALUES = 10_000
+MAX_DIGITS = 300
+WHOLE_DIGITS = 18
+"""Bounds on a configuration file: far above any real one, and low enough that a hostile one ends quickly. Whole numbers are
+shorter, so that their products can be written in a spec."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Value:
+class Value(Struct, frozen=True, eq=False):
     """A value of a configuration. `data`: a scalar, a tuple of values, or a mapping of names to values.
     `key`: the place of the name it was given under, None for entries of lists and for the whole file. `over`: an
     earlier value of the same name that this one replaces; `unsure`: or perhaps not, in a script that branches."""
@@ -68,8 +71,7 @@ def told(value: Value) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-@dataclass(slots=True)
-class Count:
+class Count(Struct):
     """Guards a reader against files that are made to exhaust it: anchors that multiply, endless nesting."""
 
     path: str

@@ -8,8 +8,9 @@ on the line of the finding, or on lines of their own above it.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
+
+from msgspec import Struct
 
 from placelogic.problem import closest
 from placelogic.report.diagnostic import Finding
@@ -23,8 +24,7 @@ _INPUT_ERROR = re.compile(r"PL\d\d\d")
 _FORM = 'write it as `# placelogic: allow GI03 reason="..."`'
 
 
-@dataclass(frozen=True, slots=True)
-class Allowed:
+class Allowed(Struct, frozen=True):
     """`line`: the line whose findings of these codes may pass. `span`: the comment."""
 
     line: int
@@ -41,6 +41,7 @@ def allowances(text: str, path: str) -> tuple[list[Allowed], list[Finding]]:
     found: list[Allowed] = []
     wrong: list[Finding] = []
     lines = text.split("\n")
+    below = _code_below(lines)
     for number, line in enumerate(lines, 1):
         comment = _COMMENT.match(line)
         directive = _DIRECTIVE.search(line, comment.end() - 1) if comment else None
@@ -48,7 +49,7 @@ def allowances(text: str, path: str) -> tuple[list[Allowed], list[Finding]]:
             continue
         span = Span(path, number, directive.start() + 1, number, len(line.rstrip()) + 1)
         code_before = comment[1].strip()
-        target = number if code_before else _next_code(lines, number)
+        target = number if code_before else below[number]
         one = _read(directive, target, span)
         if isinstance(one, Allowed):
             found.append(one)
@@ -57,10 +58,14 @@ def allowances(text: str, path: str) -> tuple[list[Allowed], list[Finding]]:
     return found, wrong
 
 
-def _next_code(lines: list[str], number: int) -> int:
-    """The first line below that is no comment and not empty; 0, which is no line, at the end of the file."""
-    below = enumerate(lines[number:], number + 1)
-    return next((at for at, line in below if line.strip() and not line.lstrip().startswith("#")), 0)
+def _code_below(lines: list[str]) -> list[int]:
+    """For each line (from 1) the first below it that is no comment and not empty; 0, which is no line, where there
+    is none."""
+    found = [0] * (len(lines) + 1)
+    for number in range(len(lines) - 1, 0, -1):
+        line = lines[number].strip()
+        found[number] = number + 1 if line and not line.startswith("#") else found[number + 1]
+    return found
 
 
 def _read(directive: re.Match[str], line: int, span: Span) -> Allowed | Finding:
@@ -86,7 +91,7 @@ def _read(directive: re.Match[str], line: int, span: Span) -> Allowed | Finding:
 @cache
 def known_codes() -> frozenset[str]:
     """Codes of findings that have a page of their own."""
-    from placelogic.explaining import codes
+    from placelogic.explain.entries import codes
 
     return frozenset(codes())
 

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from functools import lru_cache
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from placelogic.files import whole
 from placelogic.gate.allow import acceptable
@@ -24,8 +28,7 @@ NAME = "placelogic-baseline.json"
 _KEYS = ("path", "spec", "code", "weights", "fingerprint", "reason")
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """`path`: from the folder of the baseline, with forward slashes."""
 
     path: str
@@ -36,8 +39,7 @@ class Entry:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Baseline:
+class Baseline(Struct, frozen=True):
     """`path` is where it is; `text` what is in it."""
 
     path: str
@@ -54,11 +56,18 @@ class Baseline:
 
     def place(self, entry: Entry) -> Span:
         """The line with the fingerprint of the entry."""
-        for number, line in enumerate(self.text.split("\n"), 1):
-            if f'"{entry.fingerprint}"' in line:
-                start = line.index(f'"{entry.fingerprint}"') + 1
-                return Span(self.path, number, start, number, len(line.rstrip(" ,")) + 1)
-        return whole(self.path)
+        return _places(self.text, self.path).get(entry.fingerprint, whole(self.path))
+
+
+@lru_cache(maxsize=1)
+def _places(text: str, path: str) -> dict[str, Span]:
+    """Where each fingerprint stands first."""
+    found: dict[str, Span] = {}
+    for number, line in enumerate(text.split("\n"), 1):
+        for match in re.finditer(r'"([0-9a-f]+:\d+)"', line):
+            place = Span(path, number, match.start() + 1, number, len(line.rstrip(" ,")) + 1)
+            found.setdefault(match[1], place)
+    return found
 
 
 def read(path: str) -> Baseline:

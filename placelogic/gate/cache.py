@@ -14,18 +14,18 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct, field
+
 from placelogic import __version__
-from placelogic.failing import sources_of
-from placelogic.files import Found
-from placelogic.private import cache_home, private
+from placelogic.files import Found, cache_home, private
 from placelogic.report.diagnostic import FileReport, Report
 from placelogic.report.json import as_dict
 from placelogic.report.load import file_report
+from placelogic.session.errors import sources_of
 from placelogic.syntax.imports import content_of, folder_of, imported
 from placelogic.syntax.read import decode, normalised
 
@@ -61,8 +61,7 @@ def program(recheck: bool = False) -> str:
     return digest.hexdigest()[:24]
 
 
-@dataclass(slots=True)
-class Cache:
+class Cache(Struct):
     """`folder` None: nothing is kept, and nothing found. `options`: everything in the settings that a verdict
     depends on, as text."""
 
@@ -167,7 +166,7 @@ def decided(report: FileReport) -> bool:
 
 
 def _form(report: FileReport) -> dict[str, Any]:
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     return as_dict(Report((replace(report, library=False),)))["files"][0]
 

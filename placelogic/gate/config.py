@@ -10,8 +10,10 @@ import os
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from placelogic.files import whole
 from placelogic.gate.allow import known_codes
@@ -24,8 +26,7 @@ PROJECT = "pyproject.toml"
 DEFAULT = "default"
 
 
-@dataclass(frozen=True, slots=True)
-class Config:
+class Config(Struct, frozen=True):
     """Every setting has a default. Paths and patterns are relative to `root`, the folder of the configuration.
 
     `minimum_sizes`: a spec that has these sizes must allow a mesh that reaches them all. `budget`: memory
@@ -43,8 +44,7 @@ class Config:
     baseline: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
+class Loaded(Struct, frozen=True):
     """A configuration, and where each value comes from: `default`, a file with a line, or an option.
     `path`: the file, None where there is none."""
 
@@ -70,7 +70,7 @@ class Loaded:
 
     def shown(self) -> str:
         """Every setting as a line of TOML, with where it comes from."""
-        rows = [(_shown(one.name, getattr(self.config, one.name)), one.name) for one in fields(Config)]
+        rows = [(_shown(name, getattr(self.config, name)), name) for name in Config.__struct_fields__]
         width = max(len(text) for text, _ in rows)
         head = f"# root: {os.path.relpath(self.root)}\n" + (f"# file: {self.path}\n" if self.path else "# file: none\n")
         return head + "".join(f"{text:<{width}}  # {self.origin(name)}\n" for text, name in rows)
@@ -96,7 +96,7 @@ def load(named: str | None = None) -> Loaded:
         span = Span(path, lines[key], 1, lines[key], 2)
         name = key.replace("-", "_")
         if name not in _READ or "_" in key:
-            known = [_key(one.name) for one in fields(Config)]
+            known = [_key(name) for name in Config.__struct_fields__]
             hint = closest(key.replace("_", "-"), known) or f"there are {', '.join(known)}"
             problems.append(Problem("PL036", f"there is no setting `{key}`", span, hint))
             continue

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from placelogic.gate.allow import Allowed, acceptable, allowances
 from placelogic.gate.baseline import Baseline, Entry
@@ -15,8 +17,7 @@ WARNINGS = "warnings"
 """In `fail-on`: every warning, whatever its code."""
 
 
-@dataclass(slots=True)
-class Policy:
+class Policy(Struct):
     """`fail_on`: codes of warnings and notes that fail the gate, or `warnings`. `complete`: every file of the
     repository is looked at, so what nobody needed is needed by nobody."""
 
@@ -24,6 +25,7 @@ class Policy:
     baseline: Baseline | None = None
     complete: bool = True
     _known: dict[str, tuple[list[Allowed], list[Finding]]] = field(default_factory=dict)
+    _lines: dict[str, dict[int, list[Allowed]]] = field(default_factory=dict)
     _used: set[tuple[str, Allowed, str]] = field(default_factory=set)
     _kept: set[tuple[str, str]] = field(default_factory=set)
 
@@ -52,8 +54,8 @@ class Policy:
             return finding
         path = finding.span.path or file.path
         text = file.text if path == file.path else file.sources.get(path, "")
-        for allowed in self._allowances(path, text)[0]:
-            if allowed.line == finding.span.line and finding.code in allowed.codes:
+        for allowed in self._by_line(path, text).get(finding.span.line, ()):
+            if finding.code in allowed.codes:
                 self._used.add((os.path.realpath(path), allowed, finding.code))
                 return replace(finding, accepted=Acceptance("comment", allowed.reason))
         if entry is not None and entry.code == finding.code:
@@ -71,6 +73,14 @@ class Policy:
         if key not in self._known:
             self._known[key] = allowances(text, path)
         return self._known[key]
+
+    def _by_line(self, path: str, text: str) -> dict[int, list[Allowed]]:
+        key = os.path.realpath(path)
+        if key not in self._lines:
+            self._lines[key] = by_line = {}
+            for allowed in self._allowances(path, text)[0]:
+                by_line.setdefault(allowed.line, []).append(allowed)
+        return self._lines[key]
 
     def _entries(self, file: FileReport) -> dict[str, Entry]:
         if self.baseline is None:

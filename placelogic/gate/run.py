@@ -5,25 +5,26 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from placelogic.checking import Settings
+from msgspec import Struct
+from msgspec.structs import replace
+
 from placelogic.files import Found, find, whole
 from placelogic.gate import baseline as baselines
 from placelogic.gate.cache import Cache
-from placelogic.gate.config import Loaded
+from placelogic.gate.config import Loaded, budget_statement
 from placelogic.gate.policy import Policy
-from placelogic.parallel import reports, worthwhile
 from placelogic.problem import Problem, SpecError
 from placelogic.report.diagnostic import UNUSED, FileReport, Finding, Report
+from placelogic.session.parallel import reports, worthwhile
+from placelogic.session.settings import Settings
 from placelogic.syntax.imports import folder_of, imported
 from placelogic.syntax.read import read_bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """`decided`: the files before the policy. `cached`: how many of them were not decided again. `baseline`:
     the one in use."""
 
@@ -57,7 +58,7 @@ def run(
     if baseline is None and config.baseline is not None:
         baseline = baselines.read(baseline_path(loaded))
     settings = _settings(loaded)
-    cache = Cache.open(cache_folder, repr(replace(settings, evidence=None)), config.recheck)
+    cache = Cache.open(cache_folder, repr(settings), config.recheck)
     done: list[FileReport] = []
     for file in _checked([_read(one) for one in found], settings, cache, jobs):
         done.append(file)
@@ -91,7 +92,7 @@ def _settings(loaded: Loaded) -> Settings:
         timeout=config.timeout,
         recheck=config.recheck,
         minimum=dict(config.minimum_sizes),
-        budget=None if config.budget is None else (config.budget, loaded.place("budget")),
+        budget=None if config.budget is None else budget_statement(config.budget, loaded.place("budget")),
         every_fault=True,  # one that is accepted must not hide another
     )
 
@@ -111,7 +112,7 @@ def _checked(found: Sequence[Found], settings: Settings, cache: Cache, jobs: int
 
 def _reports(missing: Sequence[Found], settings: Settings, jobs: int) -> Iterator[FileReport]:
     if settings.recheck and jobs == 1:
-        from placelogic.checking import check_files
+        from placelogic.session.files import check_files
 
         for one in missing:  # each with its evidence
             yield next(iter(check_files([one], settings)))
@@ -130,7 +131,7 @@ def _read(one: Found) -> Found:
 
 
 def _nothing(loaded: Loaded, complete: bool) -> FileReport:
-    from placelogic.failing import failed
+    from placelogic.session.errors import failed
 
     told = ", ".join(f"`{one}`" for one in loaded.config.paths) if complete else "what is named"
     message = f"there is nothing to check: no spec in {told} that is not excluded"

@@ -23,13 +23,11 @@ def watch_files(
     loaded: Loaded,
     files: Sequence[str],
     run: Callable[[Loaded], int],
+    tell: Callable[[SpecError], None],
     seconds: float = SECONDS,
 ) -> int:
     """Run, then again whenever a file, one it imports, the configuration or the baseline has changed. Ends with an
     interrupt only. A configuration that cannot be read is told, and waited for."""
-    from placelogic.commands.options import print_problems
-    from placelogic.failing import failed
-
     config = loaded.config
     options = {name: getattr(config, name) for name, origin in loaded.origins.items() if origin.startswith("--")}
     while True:
@@ -38,7 +36,7 @@ def watch_files(
             loaded = load().with_options(options)
             run(loaded)
         except SpecError as error:
-            print_problems(failed(error.problems[0].span.path, "", error))
+            tell(error)
         sys.stdout.flush()
         print("watching; interrupt to end", file=sys.stderr, flush=True)
         while stamp(watched(loaded, files)) == before:

@@ -6,7 +6,8 @@ uses those of its own samples and heads. Of the places of a sequence every key m
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from placelogic.layers.values import Disorder, Misfit, Piece, Shape, Value, aligned, lies, share
 from placelogic.program import block as bl

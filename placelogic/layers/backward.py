@@ -6,7 +6,9 @@ the operation's weights."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from placelogic.layers.attention import part_of_keys, part_of_scores
 from placelogic.layers.operations import apart, is_name_only
@@ -18,8 +20,7 @@ from placelogic.program.block import Block
 from placelogic.program.plan import Work
 
 
-@dataclass(frozen=True, slots=True)
-class Back:
+class Back(Struct, frozen=True):
     """The gradient of every input, and of the weights where there are some. `own`: axes along which each
     device has the elements of its own shard of the weights."""
 

@@ -7,8 +7,9 @@ number of layers matters: one, two, three, and more, where only what does not de
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import product
+
+from msgspec import Struct, field
 
 from placelogic.layers.record import Layer
 from placelogic.layers.values import Value
@@ -21,8 +22,7 @@ FOLLOWED = 3
 """Layers of one block that are followed one by one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(Struct, frozen=True):
     """`when`: on the number of layers. `unknown`: for layers (by number in the chain) whose gradients depend on
     layers that are not followed, what one such layer makes of a gradient. `unseen`: the same for values, where
     what is left at the end depends on them."""

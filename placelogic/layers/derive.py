@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from placelogic.layers.arriving import arriving
 from placelogic.layers.cases import Case, cases
@@ -26,8 +28,7 @@ from placelogic.program.plan import Boundary, Move, Plan, Work
 from placelogic.program.program import Cut, Program, Weights
 
 
-@dataclass(frozen=True, slots=True)
-class Nominal:
+class Nominal(Struct, frozen=True):
     """The plan without overrides, and the walk through it: one layer of each block."""
 
     plan: Plan

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from placelogic.layers.cases import Case
 from placelogic.layers.operations import weights_of

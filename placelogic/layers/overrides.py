@@ -6,7 +6,7 @@ plan stays, so that nothing heals a boundary that is wrong.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from placelogic.problem import Problem, SpecError
 from placelogic.program.block import Block, Layers, Override

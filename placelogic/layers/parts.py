@@ -7,7 +7,8 @@ it, so its gradient is added up along it: what devices with pieces of that dimen
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from placelogic.layers.values import Misfit, Shape, Value, added, share, through
 from placelogic.program import block as bl

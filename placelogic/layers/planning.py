@@ -7,7 +7,7 @@ tensor whose readers made shares of it, once for all of them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from placelogic.compat import assert_never
 from placelogic.layers.attending import attended, put_together
@@ -25,8 +25,7 @@ from placelogic.program.program import Program
 Reader = tuple[int, int]
 
 
-@dataclass(slots=True)
-class AxisPlan:
+class AxisPlan(Struct):
     """One block along one axis."""
 
     program: Program

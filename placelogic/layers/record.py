@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from placelogic.layers.values import Part, Shape, Value
 from placelogic.program.block import Block
 from placelogic.program.ops import Origin
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
+class Need(Struct, frozen=True):
     """A condition of the forward pass. `axis`: wrong wherever the axis has two devices or more, because
     `reason`; else `parts` have to be what one device has."""
 
@@ -25,8 +24,7 @@ class Need:
     nonlinear: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Gradient:
+class Gradient(Struct, frozen=True):
     """The gradient of the weights of one operation in one layer."""
 
     layer: int
@@ -36,8 +34,7 @@ class Gradient:
     own: frozenset[str]
 
 
-@dataclass(slots=True)
-class Layer:
+class Layer(Struct):
     """One layer of a block: what was read and made in it."""
 
     block: Block

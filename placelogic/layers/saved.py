@@ -7,8 +7,10 @@ a region that is recomputed only what enters it is kept; the rest exists while t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from placelogic.layers.operations import inputs, name_of, weights_of
 from placelogic.problem import Problem, SpecError
@@ -24,8 +26,7 @@ Width = Literal["compute", "mask", "softmax", "statistics"]
 loss, and for row statistics (two numbers a row of a norm, one of fused attention)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Saved:
+class Saved(Struct, frozen=True):
     """One array, per layer of the block and micro-batch: a tensor (`of`), or what is kept beside it. `cut`: axis -> the dimension that it divides. `share`: of tokens that are sent to experts, the part of
     experts that each visits. `region`: it exists only while this region of the block is recomputed. `every`: where so
     many layers run again together, it is kept once for them, or there is one of each but the first (`inner`)."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
+
+from msgspec import Struct
 
 from placelogic.program.expr import Binary, Expr, Name, Neg, Num, number, show
 
 
-@dataclass(frozen=True, slots=True)
-class Scale:
+class Scale(Struct, frozen=True):
     """`number` times powers of expressions that are no products themselves, in the order of their text."""
 
     number: Fraction = Fraction(1)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from placelogic.layers.operations import inputs
 from placelogic.layers.saved import needed, region_of, routed, with_regions
@@ -22,8 +24,7 @@ Pass = Literal["forward", "backward", "again"]
 what is not kept gathered."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sent:
+class Sent(Struct, frozen=True):
     """One collective. `dims`, `cut`: the message, whole along its axes, except in an all-to-all, where it is
     what one device has. A `send` hands it from stage to stage. `ring`: it is passed on in pieces, with the
     same volume."""

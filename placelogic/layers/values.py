@@ -8,7 +8,9 @@ per axis on which dimension the local arrays are cut; what is cut has no shares 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from placelogic.layers.scale import ONE, Scale
 from placelogic.program.ops import Origin
@@ -20,8 +22,7 @@ Piece = tuple[str, str, tuple[str, ...]]
 """An axis, the dimension of its piece, and the axes that have to cut that already."""
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
+class Term(Struct, frozen=True):
     """`share`: axes along which devices hold addable shares. `tied`: axes along which each device has, of its
     own piece, its own share only, the others are lost. `lost`: axes along which this is no value any more.
     `through`: what a person stated on the way. `counted`: axes along which copies were added up, `heaped`: along which
@@ -48,8 +49,7 @@ class Term:
         return self.scale, self.share, self.tied, self.lost, self.folded, self.aligned
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """`times`: how often one device has it, which is as often as there are terms."""
 
     times: int = 1
@@ -61,8 +61,7 @@ class Part:
         return all(term.same == Term().same for term in self.terms) and len(self.terms) == self.times
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(Struct, frozen=True):
     shape: Shape = field(default_factory=dict)
     parts: Mapping[Key, Part] = field(default_factory=dict)
 

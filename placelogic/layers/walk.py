@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from placelogic.layers.backward import backward
 from placelogic.layers.forward import forward, needs_right
@@ -27,8 +29,7 @@ from placelogic.program.ops import Axes, Origin
 from placelogic.program.plan import Boundary, Move, Plan, Work
 
 
-@dataclass(slots=True)
-class Walk:
+class Walk(Struct):
     """`chain`: the blocks, repeated ones as often as they are followed. `axes`: of the mesh; `split`: those that split the work. `nominal`: the layers of the walk
     through the plan without overrides, by block: how things lie there."""
 

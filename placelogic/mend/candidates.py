@@ -6,7 +6,8 @@ A candidate promises nothing; only a proof of the edited spec makes it a fix.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, is_dataclass
+
+from msgspec import Struct
 
 from placelogic.mend import layers
 from placelogic.mend.edits import Edit, after, before, delete, replace
@@ -17,8 +18,7 @@ from placelogic.syntax import ast
 from placelogic.syntax.unparse import axes_text, op_text, statement_text, target_text
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Where a finding points: the innermost statement or operation, and the step block around it."""
 
     source: str
@@ -45,10 +45,10 @@ def locate(file: ast.File, source: str, spec: str, finding: Finding) -> Place | 
 
 def _at(node: object, span: Span) -> object | None:
     """The innermost node with exactly this place, if any lies in it."""
-    if not is_dataclass(node) or not hasattr(node, "span"):
+    if not isinstance(node, Struct) or not hasattr(node, "span"):
         return None
-    for item in fields(node):
-        value = getattr(node, item.name)
+    for name in node.__struct_fields__:
+        value = getattr(node, name)
         for child in value if isinstance(value, tuple) else (value,):
             found = _at(child, span)
             if found is not None:
@@ -120,7 +120,7 @@ def candidates(place: Place) -> Iterator[Edit]:
 
 
 def _with(node, **changes):
-    from dataclasses import replace as changed
+    from msgspec.structs import replace as changed
 
     return changed(node, **changes)
 

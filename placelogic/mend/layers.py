@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace as changed
+
+from msgspec.structs import replace as changed
 
 from placelogic.mend.edits import Edit, delete, replace
 from placelogic.report.diagnostic import Finding

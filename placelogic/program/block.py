@@ -12,8 +12,9 @@ implementation are the explicit collectives among the operations, and the overri
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from placelogic.program.expr import Expr
 from placelogic.program.habits import Counted, Drawn, Exchange, Override
@@ -24,8 +25,7 @@ Dims = tuple[str, ...]
 """Names of dimensions, outermost first: `("batch", "sequence", "heads", "head")`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Linear:
+class Linear(Struct, frozen=True):
     """`output = input @ W`: contracts `contracted`, produces `produced`, in a matrix of the group `weights`.
     `grouped`: one matrix per expert; the tensors then carry the dimension `experts`."""
 
@@ -38,8 +38,7 @@ class Linear:
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class Bias:
+class Bias(Struct, frozen=True):
     """`output = input + b`, b a vector over `over` in the group `weights`. Linear, but not without an offset:
     on shares of a sum it is added once for each share.
 
@@ -54,8 +53,7 @@ class Bias:
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class Embedding:
+class Embedding(Struct, frozen=True):
     """Rows of a table picked by tokens: `input` has [batch, sequence], `output` gains `produced`. `vocabulary`
     is the dimension of the rows; where it is cut, each device has its rows' part and zeros elsewhere: shares."""
 
@@ -67,8 +65,7 @@ class Embedding:
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class Norm:
+class Norm(Struct, frozen=True):
     """Normalises over `over`, then multiplies by a vector of the group `weights` (None: no weights).
     Nonlinear, and needs the whole of `over`."""
 
@@ -79,8 +76,7 @@ class Norm:
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class Elementwise:
+class Elementwise(Struct, frozen=True):
     """One value in, one out, at each place. `linear`: f(a + b) = f(a) + f(b), a scale. `function` is its name
     for people (gelu, silu, ...); `saves`: "input", "output", "mask" (dropout) or "nothing" for its backward.
     `factor`: of the function `scale` only, which belongs to the model: one device multiplies by it too."""
@@ -95,15 +91,13 @@ class Elementwise:
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class Add:
+class Add(Struct, frozen=True):
     output: str
     inputs: tuple[str, ...]
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class Multiply:
+class Multiply(Struct, frozen=True):
     """The product of two tensors, place by place: linear in each alone, not in both."""
 
     output: str
@@ -111,8 +105,7 @@ class Multiply:
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class Concat:
+class Concat(Struct, frozen=True):
     """The last dimensions of several tensors, one after the other, as the dimension `into`. The first has all
     other dimensions of the output; what another one lacks of them, it is the same along."""
 
@@ -122,8 +115,7 @@ class Concat:
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class Attention:
+class Attention(Struct, frozen=True):
     """Softmax attention of `query` over `key` and `value`: mixes along `sequence`, independent along batch and
     heads. The last dimensions of all three are sequence, heads and the size of a head, in this order. Query
     has `heads`, key and value `kv_heads` (equal names: no grouping). `positions`: rotary or the like, at the
@@ -144,8 +136,7 @@ class Attention:
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class Router:
+class Router(Struct, frozen=True):
     """Scores of `experts` for each token (a linear map with `weights`), softmax and the `top` best of them.
     `output` holds the scores kept, dims of the input with `experts` for the contracted ones."""
 
@@ -158,8 +149,7 @@ class Router:
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class Dispatch:
+class Dispatch(Struct, frozen=True):
     """Copies each token of `input` to its experts; dims of the output: `experts`, tokens, the rest."""
 
     output: str
@@ -168,8 +158,7 @@ class Dispatch:
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class Combine:
+class Combine(Struct, frozen=True):
     """The weighted sum over its experts, back at each token."""
 
     output: str
@@ -178,8 +167,7 @@ class Combine:
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class CrossEntropy:
+class CrossEntropy(Struct, frozen=True):
     """The summed loss of each token from logits over `vocabulary`; its softmax needs all of that dimension,
     by a reduction of two numbers per token where it is cut (`parallel`), else gathered before."""
 
@@ -190,8 +178,7 @@ class CrossEntropy:
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class Collective:
+class Collective(Struct, frozen=True):
     """A collective that a person wrote. `dim`: of gather, slice and reduce_scatter; all_to_all gathers `dim`
     and cuts `into`. Its backward pass is its transpose unless an override says otherwise."""
 
@@ -223,8 +210,7 @@ Operation = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Region:
+class Region(Struct, frozen=True):
     """Operations `first` to `last` (indices, inclusive) run again in the backward pass: only what enters
     them is saved. `every`: of a whole block, that many layers run again together, and only what enters the first
     of them is saved."""
@@ -235,8 +221,7 @@ class Region:
     every: Expr | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(Struct, frozen=True):
     """A layer, or the part before or after the layers. `input` is the name under which it reads what arrives,
     `result` the name of what it leaves. `tensors` gives the dimensions of every tensor by name, the input
     included. `repeat` None: once."""
@@ -251,8 +236,7 @@ class Block:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Layers:
+class Layers(Struct, frozen=True):
     """All blocks of a spec, the sizes of their dimensions, and what a person says they do. `bytes` of one
     element of an activation come from `precision` (compute)."""
 

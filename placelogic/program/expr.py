@@ -6,65 +6,86 @@ One expression type serves the syntax tree and the step program. Values are exac
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
+
+from msgspec import Struct
 
 from placelogic.compat import assert_never
 from placelogic.source import NOWHERE, Span
 
 
-@dataclass(frozen=True, slots=True)
-class Num:
+class Placed(Struct, frozen=True, eq=False):
+    """Two of these are equal where they say the same, wherever they stand: the last field, the place, counts for
+    nothing."""
+
+    def _said(self) -> tuple[Any, ...]:
+        return tuple([getattr(self, name) for name in self.__struct_fields__[:-1]])
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self._said() == other._said()
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(self._said())
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}{self._said()}"
+
+
+class Num(Placed, frozen=True):
     value: Fraction
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Name:
+class Name(Placed, frozen=True):
     name: str
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Neg:
+class Neg(Placed, frozen=True):
     operand: Expr
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Binary:
+class Binary(Placed, frozen=True):
     """`op` is one of + - * / %. Division is exact; % is the integer remainder, with the divisor's sign."""
 
     op: str
     left: Expr
     right: Expr
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Placed, frozen=True):
     """`memory(zero3)`: only in claims."""
 
     function: str
     argument: str
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
 
 Expr = Num | Name | Neg | Binary | Call
 
 
-@dataclass(frozen=True, slots=True)
-class Compare:
+class Compare(Placed, frozen=True):
     """`op` is one of == != < <= > >=."""
 
     op: str
     left: Expr
     right: Expr
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
 
 TOKENS = "tokens"
 """The reserved name for all loss tokens of the step (T in the semantics)."""
+
+
+def tokens_of(loss: str) -> str:
+    """The name for those of one loss, where there are several."""
+    return f"{TOKENS} of {loss}"
 
 
 def number(value: int | Fraction) -> Num:

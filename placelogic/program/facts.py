@@ -7,8 +7,9 @@ steps or proves them reads only this, so that other sources can fill it later.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from placelogic.program.expr import Compare, Expr
 from placelogic.program.ops import Origin
@@ -18,8 +19,7 @@ from placelogic.source import Span
 Kind = Literal["share", "copy", "own", "absent"]
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
+class Fact(Struct, frozen=True):
     """One weight group along one atom.
 
     `share`: devices hold different, addable parts. The part belongs to a work item (`part`
@@ -42,8 +42,7 @@ Facts = Mapping[str, Mapping[str, Fact]]
 """weights -> atom -> fact, for every weight group and every atom."""
 
 
-@dataclass(frozen=True, slots=True)
-class Path:
+class Path(Struct, frozen=True):
     """One way by which a gradient comes to weights, against what the facts say. `kinds`: only the axes along
     which it is otherwise than the fact has it: `share` or `copy`; `tied`: axes along which each device has, of
     its own piece, its own share only. `lost`: axes along which it is no gradient any more. `counted`: axes
@@ -66,8 +65,7 @@ When = tuple[tuple[Compare, ...], ...]
 """Alternatives on the number of layers, each a list of conditions; none at all: always."""
 
 
-@dataclass(frozen=True, slots=True)
-class Flow:
+class Flow(Struct, frozen=True):
     """An independent part of the gradients of some weights that is not as the facts say. One device has it
     `times` times; devices get it by `paths`. `tensor` of `block`: what the operation makes whose weights they
     are, one of them where there are several."""
@@ -83,8 +81,7 @@ class Flow:
     that is right, so is the gradient after any number of layers."""
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
+class Need(Struct, frozen=True):
     """What the forward pass has to come to at one tensor. With `axis`: something that does not lie as
     `operation` needs it, wherever the axis has two devices or more, because of `reason`. Else `parts` have to
     be what one device has; `nonlinear`: because what reads them is not linear."""
@@ -102,8 +99,7 @@ class Need:
     """Not followed, because there are too many layers: `parts` are what one layer makes of what is right."""
 
 
-@dataclass(frozen=True, slots=True)
-class Crossing:
+class Crossing(Struct, frozen=True):
     """One override in the plan. `done`: what happens there forward, in words; `usual`: how the line would have
     to be for what is derived (`by` a word), None where it would have to go. `changes`: it is not what is derived."""
 
@@ -117,8 +113,7 @@ class Crossing:
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class Reach:
+class Reach(Struct, frozen=True):
     """What a `backward` line of a spec without blocks does to the gradient that reaches some weights, and all
     before them: it is multiplied by `factor`, and cut along `cut` into what each device keeps. `summed`: axes
     along which copies are added up. `doubt`: why it is not known how often this happens, or to which weights;
@@ -132,8 +127,7 @@ class Reach:
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class Layering:
+class Layering(Struct, frozen=True):
     """What the operations of the layers come to. `flows`: the gradients of the weights, those that the facts
     describe left out; `plain`: the weights that have some gradient as the facts describe it."""
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from placelogic.program.expr import Expr
 from placelogic.program.ops import Axes, Origin
 
 
-@dataclass(frozen=True, slots=True)
-class Override:
+class Override(Struct, frozen=True):
     """What an implementation really does where a tensor changes how it lies, in one direction.
 
     `tensor` may name weights in a spec without blocks (backward only): the gradient that reaches those
@@ -25,8 +25,7 @@ class Override:
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class Exchange:
+class Exchange(Struct, frozen=True):
     """How attention works along an atom that splits the sequence: keys and values are gathered, or go round in
     a `ring` (the same values, in pieces), or an `all_to_all` trades the pieces of the sequence for heads."""
 
@@ -35,8 +34,7 @@ class Exchange:
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class Drawn:
+class Drawn(Struct, frozen=True):
     """Whether devices along an atom draw the same random numbers in the operation that makes a tensor."""
 
     block: str
@@ -46,8 +44,7 @@ class Drawn:
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class Counted:
+class Counted(Struct, frozen=True):
     """From where devices along an atom count the places of a sequence that it splits, in the operation that
     makes a tensor: each from the start of its own piece (`local`), or of the sequence."""
 

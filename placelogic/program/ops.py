@@ -6,8 +6,9 @@ Axes are atoms, the axes that the mesh declares; an empty tuple means none.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from placelogic.program.expr import Expr
 from placelogic.source import Span
@@ -15,8 +16,7 @@ from placelogic.source import Span
 Axes = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(Struct, frozen=True):
     """Where a thing comes from. `stated`: a person wrote it; else it was derived.
 
     `span` is in the checked file; `library` is the place inside an imported or standard
@@ -30,8 +30,7 @@ class Origin:
 Subset = Literal["each", "but_last", "but_first", "first", "last", "index"]
 
 
-@dataclass(frozen=True, slots=True)
-class Loop:
+class Loop(Struct, frozen=True):
     """Runs `body` once per micro-batch of the subset, in order. `index` counts from 1 and the
     subset is empty when it exceeds M. Each turn computes a fresh gradient."""
 
@@ -41,8 +40,7 @@ class Loop:
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class Accumulate:
+class Accumulate(Struct, frozen=True):
     """Add the fresh gradient to the buffer (`replace`: overwrite it). Buffer None is the
     unnamed one; every buffer starts at zero. Ops before it act on the fresh gradient."""
 
@@ -51,8 +49,7 @@ class Accumulate:
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class Reduce:
+class Reduce(Struct, frozen=True):
     """Sum or average over every atom of `axes`; into a state cut there it is a reduce-scatter.
     `scattered`: leaves only the own shard valid, in a buffer that has room for all."""
 
@@ -63,21 +60,18 @@ class Reduce:
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class GatherGradients:
+class GatherGradients(Struct, frozen=True):
     axes: Axes
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class Scale:
+class Scale(Struct, frozen=True):
     buffer: str | None
     factor: Expr
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class ScaleLoss:
+class ScaleLoss(Struct, frozen=True):
     """Scale the part of the fresh gradient that comes from one loss term."""
 
     term: str | None
@@ -85,54 +79,46 @@ class ScaleLoss:
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class Clip:
+class Clip(Struct, frozen=True):
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class Skip:
+class Skip(Struct, frozen=True):
     """Skip the update when any gradient overflowed, as seen over `axes` (none: by each device)."""
 
     axes: Axes
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class Update:
+class Update(Struct, frozen=True):
     buffer: str | None
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class GatherParams:
+class GatherParams(Struct, frozen=True):
     """Every device takes each element of the compute copy from its owner along `axes`."""
 
     axes: Axes
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class BroadcastParams:
+class BroadcastParams(Struct, frozen=True):
     axes: Axes
     root: int
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class Refresh:
+class Refresh(Struct, frozen=True):
     """Compute copy <- master copy, where the master lies."""
 
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class OffloadGradients:
+class OffloadGradients(Struct, frozen=True):
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class FetchParams:
+class FetchParams(Struct, frozen=True):
     origin: Origin
 
 
@@ -163,8 +149,7 @@ def flat(ops: tuple[Op, ...]) -> Iterator[Op]:
             yield op
 
 
-@dataclass(frozen=True, slots=True)
-class StatedLine:
+class StatedLine(Struct, frozen=True):
     """A `sync` line that shaped a derived step, also where it left no operation behind (`by none`).
     `axis` None: over micro-batches. Only reports read it."""
 
@@ -172,8 +157,7 @@ class StatedLine:
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """What happens to one trained weight group in one step, after its backward passes.
 
     Routing to owners is part of the backward pass: it is no op, and happens before all.
@@ -186,8 +170,7 @@ class Step:
     lines: tuple[StatedLine, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class GlobalNorm:
+class GlobalNorm(Struct, frozen=True):
     """Clipping by the global norm. `listed` None: derived, counts each element once.
     Else, per weights: the atoms over which its squares are summed, and where that was said."""
 

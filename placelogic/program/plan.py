@@ -7,8 +7,9 @@ implementation does stands in it instead. Proof, simulation and costs read the s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec import Struct, field
 
 from placelogic.program.expr import Expr
 from placelogic.program.ops import Origin
@@ -18,8 +19,7 @@ MoveKind = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(Struct, frozen=True):
     """What happens to the local arrays of one tensor along one axis.
 
     `sum`, `mean`: add up (average) what all have; `scatter`, `scatter_mean`: the same, then keep one's own
@@ -38,8 +38,7 @@ class Move:
         return self.kind == "none" and self.scale is None
 
 
-@dataclass(frozen=True, slots=True)
-class Boundary:
+class Boundary(Struct, frozen=True):
     """Where a tensor changes how it lies along one axis. `consumers`: the readers (operation, place among its inputs)
     that get it so; None: all, right where it is produced. Backward, what arrives from them is added up
     first."""
@@ -52,8 +51,7 @@ class Boundary:
     backward: Move
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(Struct, frozen=True):
     """How one operation is shared out along one axis. `weights`: the dimension its weights are cut on.
     `pieces`: the dimension of which it makes (or reads) only its own piece although its input is whole."""
 
@@ -61,8 +59,7 @@ class Work:
     pieces: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Dealt:
+class Dealt(Struct, frozen=True):
     """A dimension of a tensor that is dealt out evenly along a product of axes. `twice`: each device has two
     pieces of it, one from each end, as a ring of causal attention has."""
 
@@ -73,8 +70,7 @@ class Dealt:
     tensor: str
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """`boundaries` in the order in which they run forward, per block. `shapes`: (block, tensor) -> axis -> the
     dimension it is cut on where it is produced, after boundaries for all. `work`: (block, operation) -> axis ->
     how it is shared out. `repeats` are the blocks' own."""

@@ -7,8 +7,9 @@ tuple of its atoms, first factor slowest (row-major index). An empty tuple of ax
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct, field
 
 from placelogic.program.expr import Compare, Expr
 from placelogic.program.facts import Facts, Layering
@@ -105,8 +106,7 @@ State = Literal["params", "optimizer", "gradients", "activations"]
 # --- mesh and sizes -------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Atom:
+class Atom(Struct, frozen=True):
     """One mesh axis: `size` is None when open, else an expression over lets (or a number)."""
 
     name: str
@@ -114,8 +114,7 @@ class Atom:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Let:
+class Let(Struct, frozen=True):
     """A named size; `value` None means any positive integer."""
 
     name: str
@@ -123,8 +122,7 @@ class Let:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Assumption:
+class Assumption(Struct, frozen=True):
     """A condition on sizes. `text` is what reports print."""
 
     condition: Compare
@@ -132,8 +130,7 @@ class Assumption:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Mesh:
+class Mesh(Struct, frozen=True):
     """Atoms in written order; `views` names products of atoms."""
 
     atoms: tuple[Atom, ...]
@@ -153,8 +150,7 @@ class Mesh:
 # --- work -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Split:
+class Split(Struct, frozen=True):
     """What one atom splits: batch, sequence or tokens."""
 
     axis: str
@@ -162,8 +158,7 @@ class Split:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Feed:
+class Feed(Struct, frozen=True):
     """What the loader does along one atom when it differs: `same` or `different`."""
 
     axis: str
@@ -171,8 +166,7 @@ class Feed:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class LossTerm:
+class LossTerm(Struct, frozen=True):
     """One summed loss. `mean`: each item's loss is divided by the tokens of its device and
     micro-batch, summed over the atoms in `over` (X of the semantics), and over micro-batches
     when `microbatches`. Not `mean`: no division. `name` is None for the unnamed term."""
@@ -184,8 +178,7 @@ class LossTerm:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(Struct, frozen=True):
     """`microbatches`: a number or a name (an open count), M of the semantics."""
 
     splits: tuple[Split, ...]
@@ -203,8 +196,7 @@ class Work:
         return next((feed for feed in self.feeds if feed.axis == axis), None)
 
 
-@dataclass(frozen=True, slots=True)
-class Stages:
+class Stages(Struct, frozen=True):
     """The axis pipeline stages lie on; `vee`: first and last stage on one device (index 0)."""
 
     axis: str
@@ -217,8 +209,7 @@ class Stages:
 # --- the program ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Conflict:
+class Conflict(Struct, frozen=True):
     """CC01: one state of one group placed twice along an atom by equally specific statements."""
 
     weights: str
@@ -229,16 +220,14 @@ class Conflict:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Expectation:
+class Expectation(Struct, frozen=True):
     verdict: Literal["proved", "refuted", "vacuous", "error"]
     code: str | None
     weights: str | None
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Struct, frozen=True):
     """A comparison of costs of specs, such as `memory(a) * N == memory(b)`: names are resolved, and it is
     judged, where the costs of all specs of the file are known."""
 
@@ -246,8 +235,7 @@ class Claim:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
+class Budget(Struct, frozen=True):
     """What the peak of a device may be: `amount` of a unit (catalog.py, BYTES)."""
 
     amount: Expr
@@ -255,8 +243,7 @@ class Budget:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(Struct, frozen=True):
     """A whole spec, elaborated. Trained weights have one step each, in the order of `weights`."""
 
     name: str

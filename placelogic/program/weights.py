@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from placelogic.program.catalog import Needs
 from placelogic.program.expr import Expr
@@ -14,8 +15,7 @@ from placelogic.source import Span
 Letter = Literal["S", "S*"]
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
+class Cut(Struct, frozen=True):
     """One S or S* entry of a layout: `axes` (an atom, or a product by its row-major index)
     cut dimension `dim`. `dim` None: a dimension of its own, that nothing else cuts."""
 
@@ -30,8 +30,7 @@ class Cut:
         return self.dim if self.dim is not None else "@" + "*".join(self.axes)
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Struct, frozen=True):
     """How one state of one weight group lies. Atoms not cut are R (every device holds all).
     Cuts of one dimension nest in the order listed, first one outermost.
 
@@ -60,8 +59,7 @@ class Layout:
         return tuple(same[: same.index(own) + 1])
 
 
-@dataclass(frozen=True, slots=True)
-class Uses:
+class Uses(Struct, frozen=True):
     """Weights that live only on the first and/or last stage of `axis`. With both, they are tied:
     each end computes a gradient of its own, and they add up.
 
@@ -78,15 +76,13 @@ class Uses:
         return 0 if self.vee else size[self.axis] - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Optimizer:
+class Optimizer(Struct, frozen=True):
     name: str
     needs: Needs
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class InitOp:
+class InitOp(Struct, frozen=True):
     """`different`: params start from other random numbers along each of `axes`;
     `broadcast`: then everyone along `axes` (one product) takes what device `root` has."""
 
@@ -96,8 +92,7 @@ class InitOp:
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class RandomStreams:
+class RandomStreams(Struct, frozen=True):
     """Whether random numbers (dropout) used with these weights agree along one atom."""
 
     axis: str
@@ -105,8 +100,7 @@ class RandomStreams:
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class Weights:
+class Weights(Struct, frozen=True):
     """A group of weights. `routed`: atoms over which tokens travel to the device that owns
     the expert. `precision`: state -> dtype; a `master` entry means a master copy exists."""
 

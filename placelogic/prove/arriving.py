@@ -6,7 +6,9 @@ obligation is about the reading in which nothing else is before; here it is made
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from placelogic.problem import Problem
 from placelogic.program.facts import Reach
@@ -23,8 +25,7 @@ BLOCKS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Doubt:
+class Doubt(Struct, frozen=True):
     """Where `changes` can hold, a spec that is right in one reading is not in another."""
 
     changes: Formula

@@ -6,9 +6,10 @@ The whole product over axes was decided at once; only here, at one concrete mesh
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
+
+from msgspec import Struct
 
 from placelogic.program.program import Program, Reduce, Update, Weights, flat
 from placelogic.prove.factor import inverse, named_factor
@@ -20,8 +21,7 @@ from placelogic.prove.values import TURN, Term, members
 from placelogic.report.diagnostic import DeviceRow
 
 
-@dataclass(frozen=True, slots=True)
-class Blame:
+class Blame(Struct, frozen=True):
     code: str
     axes: tuple[str, ...]
     message: str

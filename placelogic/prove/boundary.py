@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
+
+from msgspec import Struct
 
 from placelogic.layers.operations import inputs
 from placelogic.program.block import Collective
@@ -21,8 +22,7 @@ from placelogic.report.diagnostic import DeviceRow
 from placelogic.source import Span
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
+class Told(Struct, frozen=True):
     code: str
     axes: tuple[str, ...]
     message: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from placelogic.program.expr import Compare, show
 from placelogic.prove.formula import TRUE, Formula, both, either, equal, negate, test
@@ -16,8 +17,7 @@ Case = tuple[tuple[Compare, ...], Compare]
 """A claim under conditions: it has to hold wherever they do."""
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """`holds` for every allowed size; `fails` at `sizes`, the smallest one by one; `empty`: no size is
     allowed; `unknown`: the solver gave up, for this `reason`."""
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from placelogic.program.facts import Flow
 from placelogic.program.program import Program, Scale, ScaleLoss, Step, Weights, flat
@@ -22,8 +23,7 @@ from placelogic.prove.values import Trace
 from placelogic.prove.whole import conflict_obligations, forward_obligations, skip_obligations
 
 
-@dataclass(frozen=True, slots=True)
-class Collected:
+class Collected(Struct, frozen=True):
     obligations: tuple[Obligation, ...]
     traces: Mapping[str, Trace]
     doubts: tuple[Doubt, ...] = ()

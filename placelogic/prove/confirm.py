@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from placelogic.program.expr import Binary, Expr, Name, Neg, Num, number
 from placelogic.program.program import Loop, Op, Program, Scale, ScaleLoss
@@ -46,8 +48,7 @@ MAX_PASSES = 128
 """The same where the operations of layers are simulated."""
 
 
-@dataclass(frozen=True, slots=True)
-class Confirmation:
+class Confirmation(Struct, frozen=True):
     """`wrong`: training differs from one device. `at`: the smaller mesh simulated instead, where the
     mesh itself is too large to simulate."""
 

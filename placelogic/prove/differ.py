@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from placelogic.program.program import Program, Weights
 from placelogic.prove.formula import TRUE, Formula, both, differs, either, test

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from math import gcd, lcm
+
+from msgspec.structs import replace
 
 from placelogic.program.expr import Binary, Compare, Expr, Name, holds, number, show
 from placelogic.program.plan import Dealt

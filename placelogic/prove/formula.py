@@ -6,10 +6,11 @@ Variables are integers. A name is a size (`dp`), or internal with a dot (`x.dp`,
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Literal
+
+from msgspec import Struct
 
 from placelogic.compat import assert_never
 from placelogic.prove.ratio import ONE_POLY, ZERO, Poly, Ratio, const, poly_mul, var
@@ -17,39 +18,33 @@ from placelogic.prove.ratio import ONE_POLY, ZERO, Poly, Ratio, const, poly_mul,
 Op = Literal["=", "distinct", "<", "<=", ">", ">="]
 
 
-@dataclass(frozen=True, slots=True)
-class Test:
+class Test(Struct, frozen=True):
     """`ratio op 0`. The denominator is nonzero by an obligation of its own."""
 
     op: Op
     ratio: Ratio
 
 
-@dataclass(frozen=True, slots=True)
-class And:
+class And(Struct, frozen=True):
     parts: tuple[Formula, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Or:
+class Or(Struct, frozen=True):
     parts: tuple[Formula, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Not:
+class Not(Struct, frozen=True):
     part: Formula
 
 
-@dataclass(frozen=True, slots=True)
-class SumDiffers:
+class SumDiffers(Struct, frozen=True):
     """The sum of the ratios whose condition holds is not `target`."""
 
     cases: tuple[tuple[Formula, Ratio], ...]
     target: Ratio
 
 
-@dataclass(frozen=True, slots=True)
-class Remainder:
+class Remainder(Struct, frozen=True):
     """`name = num mod den` for integer polynomials; `name` stands for the remainder elsewhere."""
 
     name: str

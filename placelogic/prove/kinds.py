@@ -7,8 +7,10 @@ rule is the identity; a rule that ruins the value says from which sizes on it do
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from placelogic.program.program import Axes, Layout
 from placelogic.prove.formula import FALSE, Formula, at_least, either
@@ -24,8 +26,7 @@ def stack(layout: Layout, axis: str) -> Stack | None:
     return tuple((cut.dimension, cut.axes) for cut in cuts) if cuts else None
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(Struct, frozen=True):
     """A gradient along one axis.
 
     `share`: devices hold different addable parts. `copy`: all hold the whole. `root`: all hold
@@ -54,8 +55,7 @@ def own(cut: Stack) -> Kind:
     return Kind("copy", cut=cut)
 
 
-@dataclass(frozen=True, slots=True)
-class Moved:
+class Moved(Struct, frozen=True):
     """The kind after an operation, the factor it put on the scale, and whether that factor
     counts copies (each contribution once per device)."""
 

@@ -4,7 +4,8 @@ that reach weights in another way than the facts say."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from placelogic.program.facts import Flow, Layering, Parts, Path, When
 from placelogic.program.ops import Origin

@@ -7,8 +7,9 @@ violated one is called (its code, its words) is decided afterwards, from a count
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from placelogic.program.facts import Flow, Need
 from placelogic.prove.formula import Formula
@@ -18,8 +19,7 @@ from placelogic.source import Span
 Topic = Literal["gradient", "clip", "state", "forward", "composition"]
 
 
-@dataclass(frozen=True, slots=True)
-class Values:
+class Values(Struct, frozen=True):
     """The terms an obligation about a coefficient is about."""
 
     term: str | None
@@ -27,16 +27,14 @@ class Values:
     read: Read
 
 
-@dataclass(frozen=True, slots=True)
-class Through:
+class Through(Struct, frozen=True):
     """A gradient that does not come as the facts say. `usual`: the terms it would have else, by loss term."""
 
     flow: Flow
     usual: Mapping[str | None, tuple[Term, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class Obligation:
+class Obligation(Struct, frozen=True):
     """`code` is the finding's code when violated ("GI" where a counterexample must decide).
 
     `message`: one sentence, `label`: what stands under the caret, `help`: the way forward.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from placelogic.program.expr import Compare, Name, Num
 from placelogic.program.program import Assumption, Program

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from placelogic.problem import Problem, SpecError
 from placelogic.program.program import Program
@@ -29,8 +31,7 @@ if TYPE_CHECKING:
 ADDITIVE = "each loss term is a sum over work items"
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(Struct, frozen=True):
     """Bounds on one query. `require_stated` is judged by the caller. Without `explain` only the
     verdict matters: a refutation is not searched, shrunk, simulated or told. `every`: where a fault shows along some
     axes, look for another one that does not need them."""
@@ -42,8 +43,7 @@ class Options:
     timeout_s: float = TIMEOUT_S
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """A report, and what it rests on."""
 
     report: SpecReport

@@ -7,7 +7,8 @@ one it builds on moves old values.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from placelogic.program.program import (
     Axes,
@@ -103,23 +104,16 @@ def _after(
             continue
         gathered = next((p for p in trace.publishes if isinstance(p.op, GatherParams) and axis in p.op.axes), None)
         message, label, help, place = copies.why(axis, gathered, updated)
-        yield make(
-            f"new parameters reach every copy over {axis}",
-            (axis,),
-            violation,
-            message,
-            label,
-            help,
-            place or where,
-            ("new shard {i}, old parameters elsewhere", "new parameters"),
-        )
+        shown = ("new shard {i}, old parameters elsewhere", "new parameters")
+        name = f"new parameters reach every copy over {axis}"
+        yield make(name, (axis,), violation, message, label, help, place or where, shown)
 
 
 class _Copies:
     """Which copies of the parameters are not the new ones, as sizes, while they are moved.
 
     Per axis: `stale` where only owners have the new values yet; `lost` where a broadcast has
-    overwritten what an owner had, until it is written again; `ruined` where nobody writes it again."""
+    overwritten what an owner had, until it is written again; `ruined` where one was over shards."""
 
     def __init__(self, weights: Weights, sizes: Sizes, cuts: Shards) -> None:
         self.weights, self.sizes, self.cuts = weights, sizes, cuts
@@ -143,6 +137,8 @@ class _Copies:
         stale = f"each device updates only its shard of `{name}`, and the others along {axis} keep the old parameters"
         if (broadcast := self.overwritten.get(axis)) is not None:
             message = f"the broadcast over {axis} overwrites what other devices along {axis} hold of `{name}`"
+            if self.ruined[axis] != FALSE:
+                message += ": the root does not have it"
             help = f"leave the broadcast out; `gather params over {axis}` publishes shards"
             return message, "only the root's shard is left", help, broadcast
         if gathered is None:
@@ -182,22 +178,20 @@ class _Copies:
                 pass
 
     def _broadcast(self, publish: Publish, axis: str, after: bool) -> None:
-        """Over copies it changes nothing; over shards, or while only owners are new, it overwrites."""
+        """Over copies it changes nothing; while only owners are new, it overwrites them; and over shards the root has
+        not what the others take, whatever is written over it later."""
         several = at_least(members(self.weights, self.sizes, axis), 2)
         apart = self._apart(axis)
-        lasting: Formula = FALSE
         if self.weights.params.cut(axis) is not None or apart != FALSE:
             hit = both(publish.when, several if apart == FALSE else apart)
-            # A forward pass, or an update of these very copies, computes with the wrong values.
-            kept = self.weights.master or self.hosted
-            lasting = both(hit, publish.used) if after or kept else hit
-            self.ruined[axis] = either(self.ruined[axis], lasting)
-        else:
+            self.ruined[axis] = either(self.ruined[axis], hit)
+        elif after:
             arrived = both(negate(self.unrefreshed), negate(self.unfetched))
             hit = both(publish.when, several, self.stale[axis], arrived)
-        if after:  # what is overwritten before it, and not used, is written again with all that is new, or is stale
             self.lost[axis] = either(self.lost[axis], hit)
-        if (hit if after else lasting) != FALSE:
+        else:  # old copies, which the update writes anew
+            return
+        if hit != FALSE:
             self.overwritten.setdefault(axis, publish.op.origin.span)
 
     def _apart(self, axis: str) -> Formula:

@@ -5,8 +5,9 @@ Whoever does not trust one solver can ask another: the text is complete in itsel
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec import Struct, field
 
 from placelogic.prove.formula import FALSE, Formula
 from placelogic.prove.solver import Named, Status, script
@@ -21,16 +22,14 @@ MEANING: dict[Kind, str] = {
 """What the answer to a question of each kind says."""
 
 
-@dataclass(frozen=True, slots=True)
-class Premises:
+class Premises(Struct, frozen=True):
     """What holds at every allowed size: facts (sizes are positive, remainders), and the assumptions."""
 
     facts: tuple[Formula, ...] = ()
     assumptions: tuple[Named, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """Whether `goal` can hold under the premises, and what z3 said. `code` and `weights`: those of an
     obligation."""
 
@@ -47,8 +46,7 @@ class Question:
         return self.goal == FALSE
 
 
-@dataclass(frozen=True, slots=True)
-class Basis:
+class Basis(Struct, frozen=True):
     """Every question that a verdict rests on. Empty where nothing was asked."""
 
     premises: Premises = field(default_factory=Premises)

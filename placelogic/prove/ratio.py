@@ -7,10 +7,11 @@ construction becomes the constant 1 and needs no query. Every variable is a posi
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from math import gcd
+
+from msgspec import Struct
 
 Monomial = tuple[tuple[str, int], ...]  # sorted (name, exponent >= 1)
 Poly = tuple[tuple[Monomial, int], ...]  # sorted, coefficients nonzero
@@ -97,8 +98,7 @@ def _divide(poly: Poly, monomial: Monomial, content: int) -> Poly:
     return _poly(out)
 
 
-@dataclass(frozen=True, slots=True)
-class Ratio:
+class Ratio(Struct, frozen=True):
     """`num / den`, common monomials and integers cancelled, the leading term of `den` positive."""
 
     num: Poly

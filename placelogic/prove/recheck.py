@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from placelogic.prove import second
 from placelogic.prove.formula import Formula
@@ -13,8 +14,7 @@ from placelogic.prove.solver import TIMEOUT_S, Answer
 Outcome = Literal["agreed", "only_z3", "only_cvc5", "undecided", "trivial", "disagreed"]
 
 
-@dataclass(frozen=True, slots=True)
-class Second:
+class Second(Struct, frozen=True):
     """A question with the second solver's answer; None where the question is trivial, and it was not asked."""
 
     question: Question

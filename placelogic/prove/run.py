@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from placelogic.compat import assert_never
 from placelogic.program.program import (
@@ -50,14 +51,11 @@ from placelogic.prove.values import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Reached:
-    """`read`: the sizes at which a value read here is what was computed; `ran`: at which it runs at
-    all; `followed`: at which another micro-batch comes after it."""
+class _Reached(Struct, frozen=True):
+    """`read`: the sizes at which a value read here is what was computed; `ran`: at which it runs at all."""
 
     read: Formula
     ran: Formula
-    followed: Formula = FALSE
 
 
 _ALWAYS = _Reached(TRUE, TRUE)
@@ -119,8 +117,7 @@ class Run:
         """A subset of the micro-batch number `turn`, or of none where it is not `reached`."""
         times = ONE if reached == TRUE else _indicator(reached, self.group.sizes, loop)
         fresh = self.group.fresh(test("=", var(TURN), turn))
-        followed = test("<", turn, self.group.sizes.microbatches)
-        after = self._body(loop, before, fresh, _Reached(reached, reached, followed), times)
+        after = self._body(loop, before, fresh, _Reached(reached, reached), times)
         return after if reached == TRUE else join(guard(after, reached), guard(before, negate(reached)))
 
     def _many(self, loop: Loop, before: Buffers, m: Ratio, last: Ratio, turns: Ratio, subset: Formula) -> Buffers:
@@ -129,12 +126,11 @@ class Run:
         After the loop the fresh part of turn `last` has had A applied once (inside G), the one
         before once more, and so on: right for every M only where once more changes nothing."""
         once, many = test("=", turns, ONE), test(">=", turns, const(2))
-        followed = either(many, both(test(">=", turns, ONE), test("<", last, self.group.sizes.microbatches)))
         if _only_adds(loop):
             runs = test(">=", turns, ONE)
-            return self._body(loop, before, self.group.fresh(subset), _Reached(runs, runs, followed), turns)
+            return self._body(loop, before, self.group.fresh(subset), _Reached(runs, runs), turns)
         # With a single turn the body runs as written; what reads inside it is valid only then.
-        reached = _Reached(once, test(">=", turns, ONE), followed)
+        reached = _Reached(once, test(">=", turns, ONE))
         single = self._body(loop, before, self.group.fresh(both(subset, once)), reached, turns)
 
         self._listening = False
@@ -258,7 +254,7 @@ class Run:
                     self._read("skip", buffers.get(buffer, {}), read, times, op.origin, op.axes)
             case GatherParams() | BroadcastParams() | Refresh() | FetchParams() | OffloadGradients():
                 if self._listening:
-                    self.trace.publishes.append(Publish(op, when.ran, self._order, when.followed))
+                    self.trace.publishes.append(Publish(op, when.ran, self._order))
             case Loop() | Accumulate():
                 raise AssertionError("elaboration refuses nested loops and bare accumulates")
             case _:

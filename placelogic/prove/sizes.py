@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from placelogic.compat import assert_never
 from placelogic.problem import Problem, SpecError
@@ -22,8 +22,7 @@ MICROBATCHES = "microbatches."
 _OPS = {"==": "=", "!=": "distinct", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 
 
-@dataclass(frozen=True, slots=True)
-class Divisor:
+class Divisor(Struct, frozen=True):
     """An expression that must differ from zero at every allowed size."""
 
     value: Ratio
@@ -31,8 +30,7 @@ class Divisor:
     span: Span
 
 
-@dataclass(slots=True)
-class Sizes:
+class Sizes(Struct):
     """Built once per program. `values`: name -> its ratio; `background`: facts that are no
     assumptions (sizes are positive, remainders); `open`: variables that a mesh must fix."""
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from time import process_time
+
+from msgspec import Struct
 
 from placelogic.prove.confirm import Confirmation
 from placelogic.prove.formula import Formula, equal, test
@@ -21,16 +22,14 @@ MAX_REJECTED = 8
 """Models that the simulation may contradict before the search stops."""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """`sizes`: every variable of the model, coordinates included, and what the simulation says."""
 
     sizes: Mapping[str, int]
     confirmation: Confirmation
 
 
-@dataclass(frozen=True, slots=True)
-class GaveUp:
+class GaveUp(Struct, frozen=True):
     reason: str
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from time import monotonic
 from typing import Literal
 
+from msgspec import Struct
+
 from placelogic.interruption import checkpoint
+from placelogic.io.quoting import visible
 from placelogic.prove.formula import FALSE, TRUE, Formula, smt, symbol, unquoted, variables
 
 RLIMIT = 20_000_000
@@ -22,14 +24,12 @@ TIMEOUT_S = 20.0
 Status = Literal["sat", "unsat", "unknown"]
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     rlimit: int = RLIMIT
     timeout_s: float = TIMEOUT_S
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """`model` where sat; `core` (names of assumptions) where unsat; `reason` where unknown."""
 
     status: Status
@@ -38,8 +38,7 @@ class Answer:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Named:
+class Named(Struct, frozen=True):
     """An assumption that a proof may use, under the name that reports print."""
 
     name: str

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from placelogic.program.catalog import WHOLE_TENSOR_DIMS, Needs
 from placelogic.program.program import (
@@ -23,8 +24,7 @@ from placelogic.prove.values import Trace, members, within_loop
 from placelogic.source import Span
 
 
-@dataclass(frozen=True, slots=True)
-class Shard:
+class Shard(Struct, frozen=True):
     """One of the states an update needs, cut along one axis. `when`: the sizes at which it is (a
     step may leave a gradient cut for some counts of micro-batches only)."""
 

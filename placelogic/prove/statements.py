@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
@@ -25,8 +26,7 @@ class BadProof(Exception):
     """A file in proofs/ is not a statement; says which and why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Query(Struct, frozen=True):
     """`text` is self-contained SMT-LIB 2. `expected`: the answer that the proof needs."""
 
     name: str
@@ -34,8 +34,7 @@ class Query:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(Struct, frozen=True):
     """`source`: the theorem or the rule that it is about. `assumes`: what it takes for granted."""
 
     name: str

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice, product
 from typing import Literal
+
+from msgspec import Struct
 
 from placelogic.program.program import Program, Weights
 from placelogic.prove.formula import holds, variables
@@ -21,8 +22,7 @@ MAX_ITEMS = 64
 MAX_PARTS = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """Coefficients relative to the single device: device -> item -> factor. Coordinates along
     `axes` only (the others do not matter); an item's last coordinate is its micro-batch, from 1,
     where that matters. A factor of None is a value that nobody can name (mixed)."""

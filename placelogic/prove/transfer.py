@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from placelogic.compat import assert_never
 from placelogic.program.facts import Fact, Flow, Path
@@ -16,8 +18,7 @@ from placelogic.prove.sizes import Sizes
 from placelogic.prove.values import Term, Value, initial_scale, members
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Struct, frozen=True):
     """One weight group and what its gradients depend on. `flow`: a part of them that comes otherwise than the
     facts say; None: what the facts describe."""
 

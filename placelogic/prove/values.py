@@ -9,7 +9,9 @@ where the terms add up to 1.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from placelogic.program.program import (
     BroadcastParams,
@@ -31,8 +33,7 @@ TURN = "m."
 """The variable for the micro-batch of a work item, from 1 to M."""
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
+class Term(Struct, frozen=True):
     """`kinds`: one per axis, in mesh order. `when`: on the micro-batch and on M. `counted`: axes
     along which copies were added up. `repeats`: a loop transformed it once more. `unknown`: the
     sizes at which a loop transformed it so often that its scale is not followed any further. `clipped`:
@@ -47,8 +48,7 @@ class Term:
     clipped: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
+class Read(Struct, frozen=True):
     """A point where the buffer is used by something nonlinear. `terms`: loss term -> its terms.
     `when`: the sizes at which it is reached with these terms. `times`: how often it runs.
     `order`: its position among all operations of the step. `axes`: over which a skip looks."""
@@ -62,19 +62,15 @@ class Read:
     axes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Publish:
-    """An operation on parameter copies, host copies included, and when it runs. `used`: the sizes
-    at which a forward pass of the same step still computes with what it leaves."""
+class Publish(Struct, frozen=True):
+    """An operation on parameter copies, host copies included, and when it runs."""
 
     op: GatherParams | BroadcastParams | Refresh | FetchParams | OffloadGradients
     when: Formula
     order: int
-    used: Formula
 
 
-@dataclass(frozen=True, slots=True)
-class Clash:
+class Clash(Struct, frozen=True):
     """A gradient that is `whole` along an axis is added to a buffer that an earlier turn left cut
     there, or the other way round."""
 
@@ -84,8 +80,7 @@ class Clash:
     whole: bool
 
 
-@dataclass(slots=True)
-class Trace:
+class Trace(Struct):
     """What a step does, ready for obligations. `times`: how often one device has what is followed."""
 
     reads: list[Read] = field(default_factory=list)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from placelogic.program.facts import Facts, Flow
 from placelogic.program.program import Origin, Program, Weights
-from placelogic.prove.formula import FALSE, TRUE, Formula, at_least, both, either, not_zero
+from placelogic.prove.feeding import runs
+from placelogic.prove.formula import FALSE, TRUE, Formula, at_least, both, either, negate, not_zero
 from placelogic.prove.layers import is_plain, when_of
 from placelogic.prove.obligations import Obligation, Through
 from placelogic.prove.sizes import Sizes
@@ -99,13 +101,16 @@ def skip_obligations(
     """SC08: whether to skip the step is one decision of the whole job. The skips of all steps make it together, as
     all clips are one event: each looks at the gradients of all trained weights, over its own axes. So the decision
     is a copy along an axis that some skip leaves out only where every gradient is. A step may skip twice: the
-    second skips are another decision, in which a step with one takes part with that one.
+    second skips are another decision, in which a step with one takes part with that one. A skip that no update comes
+    after decides nothing, and counts as none.
 
     `flowing`: weights -> what their step makes of gradients that come as the facts say (None), and otherwise."""
     seen: list[tuple[Weights, Flow | None, list[Read]]] = []
+    yield from _all_or_none(flowing)
     for name, traces in flowing.items():
         for flow, trace in traces:
-            reads = [read for read in trace.reads if read.what == "skip"]
+            acting = ((read, _acts(trace, read)) for read in trace.reads if read.what == "skip")
+            reads = [replace(read, when=both(read.when, acts)) for read, acts in acting if acts != FALSE]
             if reads:
                 seen.append((program.group(name), flow, reads))
     rounds = max((len({read.order for read in reads}) for _, _, reads in seen), default=0)
@@ -113,6 +118,40 @@ def skip_obligations(
         together = [(weights, flow, read) for weights, flow, reads in seen for read in _round(reads, number)]
         for axis in program.mesh.axes:
             yield from _over(program, axis, together, f"the {number + 1}. " if rounds > 1 else "one ", sizes)
+
+
+def _acts(trace: Trace, skip: Read) -> Formula:
+    """The sizes at which an update comes after this skip."""
+    return either(*(runs(read) for read in trace.reads if read.what == "update" and read.order > skip.order))
+
+
+def _all_or_none(flowing: Mapping[str, Sequence[tuple[Flow | None, Trace]]]) -> Iterator[Obligation]:
+    """Where the updates of some weights are skipped, those of all are."""
+    skipping: dict[str, Formula] = {}
+    idle: dict[str, Read] = {}
+    for name, ((_, trace), *_) in flowing.items():
+        skips = [read for read in trace.reads if read.what == "skip"]
+        skipping[name] = either(*(_acts(trace, read) for read in skips))
+        if skips and skipping[name] != TRUE:
+            idle[name] = skips[-1]
+    if not idle:
+        return
+    spared, late = next(iter(idle.items()))
+    others = ", ".join(f"`{name}`" for name, acts in skipping.items() if acts != FALSE and name != spared)
+    yield Obligation(
+        name="a skip of all updates, or of none",
+        code="SC08",
+        weights=None,
+        axes=(),
+        violation=both(either(*skipping.values()), negate(both(*skipping.values()))),
+        span=late.origin.span,
+        stated=True,
+        message=f"on an overflow the update of {others} is skipped, and `{spared}` is updated all the same",
+        label=f"comes after the update of `{spared}`: decides nothing about it",
+        shown=(f"the update of `{spared}` without the others", "no update"),
+        help=f"move it before the `update` of `{spared}`",
+        fault="wrong",
+    )
 
 
 def _round(reads: list[Read], number: int) -> list[Read]:

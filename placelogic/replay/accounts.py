@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from fractions import Fraction
 from math import ceil
+
+from msgspec.structs import replace
 
 from placelogic.problem import SpecError
 from placelogic.program.expr import number

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal
+
+from msgspec import Struct, field
 
 from placelogic.problem import SpecError
 from placelogic.program.program import Program
@@ -23,8 +24,7 @@ _FACTORED = ("GI01", "GI02", "GI03", "GI04", "GI05", "GI06", "FW06")
 """Codes whose counterexample says what is fed to the optimizer; that of GI07 is what is clipped."""
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(Struct, frozen=True):
     """One program on one mesh. `weights`: of whom the verdict says that they differ; None: of anything.
     `factors`: coordinates -> by what the gradient is multiplied there, as the counterexample names it.
     `counts`: tokens by coordinate or micro-batch, where the counterexample names them."""
@@ -40,8 +40,7 @@ class Case:
     per_item: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Left:
+class Left(Struct, frozen=True):
     """Nothing to replay, and why. `failed`: the verdict itself is none (an error, undecided)."""
 
     name: str

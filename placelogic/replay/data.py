@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
 from fractions import Fraction
 from math import isnan, prod
 
 import torch
+from msgspec import Struct
 
 from placelogic.program.program import Program
 from placelogic.run.grid import Grid
@@ -43,8 +43,7 @@ def apart(found: torch.Tensor, expected: torch.Tensor) -> float:
     return float("inf") if isnan(difference) else difference
 
 
-@dataclass(frozen=True, slots=True)
-class Setup:
+class Setup(Struct, frozen=True):
     """Sizes and counts of one replay. `counts`: loss tokens of an item, in units of `per_item`."""
 
     sizes: dict[str, int]

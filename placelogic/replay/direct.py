@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from math import prod
 
 import torch
+from msgspec import Struct, field
 
 from placelogic.program.program import Program
 from placelogic.replay.comms import Comms
@@ -17,8 +17,7 @@ from placelogic.replay.launch import LIMIT, Place, launch
 Factors = tuple[float | None, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """One optimizer on one mesh. `gaps`: per rank. `stops`: weights and why they cannot go on. `factors`:
     per rank, weights -> for each loss term, what it fed the optimizer in units of the single device's
     gradient, clipping left out: for all weights, or each of their matrices; None where that is no number. `sent`: per purpose and kind, bytes of one step on rank 0. `held`:
@@ -34,8 +33,7 @@ class Run:
     width: int = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(Struct, frozen=True):
     """What to run in one go, with as many processes as the mesh has devices."""
 
     program: Program

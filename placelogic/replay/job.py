@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 import torch
+from msgspec import Struct
+from msgspec.structs import replace
 
 from placelogic.program.program import Axes, BroadcastParams, FetchParams, GatherParams, Program, Refresh
 from placelogic.replay import optimizers
@@ -17,7 +18,7 @@ from placelogic.replay.rounding import ORDER, Reordered
 from placelogic.replay.tensors import Tensors
 from placelogic.run import job
 from placelogic.run.buffers import Buffer, collected, fresh
-from placelogic.run.events import squares
+from placelogic.run.events import squares, unskipped
 from placelogic.run.grid import Grid
 from placelogic.run.group import Group
 from placelogic.run.state import State, started
@@ -27,8 +28,7 @@ NOTHING = -1.0
 """What a device sees of an element that it holds nothing of."""
 
 
-@dataclass(frozen=True, slots=True)
-class Gap:
+class Gap(Struct, frozen=True):
     """The largest difference to the single device on one rank. `what`: gradient (as fed to the
     optimizer), params, state (moments and master copies), clip, or, with weights None, forward (what the last block
     leaves), skip and order (rounding.py)."""
@@ -111,6 +111,8 @@ class Job(job.Job[torch.Tensor, Moments]):
         with self.comms.log.purpose("activations"):
             turns = range(1, self.work.microbatches + 1)
             self.ran = {turn: self.model.device(step, turn, self.computed, self.trained) for turn in turns}
+        if unskipped(self.program, self.work.microbatches) is not None:
+            self.gaps.append(Gap(None, step, "skip", 1.0))
         runners = self.runners(step)
         with self.comms.log.purpose("gradients"):
             self.drive(step, runners)

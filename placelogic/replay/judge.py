@@ -5,8 +5,10 @@ from __future__ import annotations
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from placelogic.replay.blocks.model import used
 from placelogic.replay.cases import Case, count_by
@@ -30,8 +32,7 @@ Pattern = tuple[Counts, int | None]
 Result = Literal["equal", "different", "inconclusive", "cannot run"]
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """`optimizers`: names, None for the spec's own."""
 
     optimizers: tuple[str | None, ...] = ("sgd", "adam")
@@ -41,8 +42,7 @@ class Choice:
     limit: float = LIMIT
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """What came of a case. `worst`: what -> largest difference over ranks, steps and optimizers.
     `factor`: None where none is named, else named and measured. `reason`: why it cannot run."""
 

@@ -13,7 +13,6 @@ import traceback
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import timedelta
 from multiprocessing import connection, get_context
 from multiprocessing.connection import Connection
@@ -22,6 +21,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from msgspec import Struct
 
 LIMIT = 120.0
 """Seconds that one replay may take, unless told otherwise."""
@@ -31,8 +31,7 @@ class ReplayFailed(Exception):
     """A process died, hung or raised: which rank, and its traceback where there is one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Where numbers live, and what they are."""
 
     device: str = "cpu"

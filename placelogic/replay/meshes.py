@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 from math import prod
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from placelogic.program.expr import Binary, Expr, Name, Neg, Num, evaluate, holds, names, number
 from placelogic.program.program import Loop, Op, Program, Scale, ScaleLoss
@@ -26,8 +28,7 @@ PREFERRED = (2, 1, 3, 4)
 """Sizes to try, the best first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Meeting:
+class Meeting(Struct, frozen=True):
     """A program and the sizes to replay it at. `smaller`: sizes that the spec fixes and that were made
     smaller, name -> what the spec says; its verdict is then one on other sizes."""
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from placelogic.io.quoting import visible
 from placelogic.report.diagnostic import Counterexample
@@ -15,8 +16,7 @@ EXCERPT_WIDTH = 120
 _ROWS_SHOWN = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(Struct, frozen=True):
     """`width`: columns of the terminal, None when the output goes elsewhere."""
 
     width: int | None = None

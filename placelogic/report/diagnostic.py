@@ -6,8 +6,9 @@ The JSON form of these classes is the stable machine interface `placelogic/check
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec import Struct, field
 
 from placelogic.compat import assert_never
 from placelogic.source import Span
@@ -17,8 +18,7 @@ Verdict = Literal["proved", "refuted", "undecided", "vacuous", "error"]
 FaultClass = Literal["wrong", "scale", "nonuniform"]
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceRow:
+class DeviceRow(Struct, frozen=True):
     """One line of a counterexample: on this device (axis -> coordinate), this is applied."""
 
     device: Mapping[str, int]
@@ -26,8 +26,7 @@ class DeviceRow:
     single: str
 
 
-@dataclass(frozen=True, slots=True)
-class Counterexample:
+class Counterexample(Struct, frozen=True):
     """A concrete mesh (axis -> size), other sizes (microbatches, lets, token counts), and rows.
     `simulated`: the smaller mesh that was simulated, where this one is too large."""
 
@@ -37,24 +36,21 @@ class Counterexample:
     simulated: Mapping[str, int] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TextEdit:
+class TextEdit(Struct, frozen=True):
     """Replace the text of `span` by `text`."""
 
     span: Span
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Acceptance:
+class Acceptance(Struct, frozen=True):
     """A person lets a finding pass, and says why: in a comment beside it, or in a baseline file."""
 
     kind: Literal["comment", "baseline"]
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """One thing to tell the reader. `label` goes under the caret; `help` is the way forward;
     `fix` is one edit after which the spec was proved, in words, and `edit` the same for a machine;
     `consequence` marks what follows from an earlier finding of the same spec. `accepted`: somebody
@@ -77,8 +73,7 @@ class Finding:
     denied: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Obligations:
+class Obligations(Struct, frozen=True):
     """Counts. `stated` of them concern operations that a person stated; the rest are derived."""
 
     proved: int = 0
@@ -87,8 +82,7 @@ class Obligations:
     stated: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Recheck:
+class Recheck(Struct, frozen=True):
     """How many of the questions behind a verdict each solver decided. `agreed`: both, alike. `trivial`: none
     was asked, as exact arithmetic leaves nothing to ask. Where they disagree there is no such count, but an
     error."""
@@ -100,8 +94,7 @@ class Recheck:
     trivial: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class SpecReport:
+class SpecReport(Struct, frozen=True):
     """`expected`: None without `expect` lines, else whether all were met. `open_sizes`: axes and
     counts without a fixed size; the verdict holds for every value of them. `recheck`: None where no
     second solver was asked. `accepted`: refuted, and every finding that fails it is accepted."""
@@ -118,8 +111,7 @@ class SpecReport:
     accepted: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class FileReport:
+class FileReport(Struct, frozen=True):
     """`text` is what was read; `sources` holds the text of imported files that findings lie in.
     `library`: found in a folder, defines strategies or models only, holds no spec to check.
     `findings`: what concerns the file rather than one of its specs: its suppressions."""
@@ -148,8 +140,7 @@ OUTSIDE_THE_CLAIM = (
 """What no verdict speaks about; every report says so."""
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """What `placelogic.check` returns: one entry per file, in order. `str(report)` is the text
     that the command line prints; `exit_code` is the one it ends with."""
 
@@ -209,3 +200,20 @@ def exit_code(spec: SpecReport) -> int:
             return 3
         case _:
             assert_never(spec.verdict)
+
+
+class FindingSet:
+    """Findings seen so far. They hold mappings, so none can be hashed as a whole; few share a place and a message."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, str, Span], list[Finding]] = {}
+
+    def __contains__(self, finding: Finding) -> bool:
+        return finding in self._found.get((finding.code, finding.message, finding.span), ())
+
+    def add(self, finding: Finding) -> bool:
+        """True where it was not seen before."""
+        if finding in self:
+            return False
+        self._found.setdefault((finding.code, finding.message, finding.span), []).append(finding)
+        return True

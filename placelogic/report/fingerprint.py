@@ -5,8 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterator
+from functools import lru_cache
 
 from placelogic.report.diagnostic import FileReport, Finding, SpecReport
+from placelogic.source import lines_of
+
+_LONG = 10_000
 
 
 def fingerprints(file: FileReport) -> Iterator[tuple[SpecReport | None, Finding, str]]:
@@ -33,7 +37,14 @@ def fingerprints(file: FileReport) -> Iterator[tuple[SpecReport | None, Finding,
 def _line(file: FileReport, finding: Finding) -> str:
     path = finding.span.path or file.path
     text = file.text if path == file.path else file.sources.get(path, "")
-    lines = text.split("\n")
-    if not 1 <= finding.span.line <= len(lines):
+    return _code(text, finding.span.line)
+
+
+@lru_cache(maxsize=1024)
+def _code(text: str, number: int) -> str:
+    """A line without its blanks and comment; for a very long one, which many findings may share, its digest."""
+    lines = lines_of(text)
+    if not 1 <= number <= len(lines):
         return ""
-    return "".join(lines[finding.span.line - 1].split("#")[0].split())
+    code = "".join(lines[number - 1].split("#")[0].split())
+    return code if len(code) <= _LONG else hashlib.sha256(code.encode("utf-8", "surrogatepass")).hexdigest()

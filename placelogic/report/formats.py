@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from placelogic.compat import assert_never
 from placelogic.problem import Problem, SpecError
@@ -18,8 +19,7 @@ SUFFIXES = {".txt": "text", ".json": "json", ".sarif": "sarif", ".xml": "junit",
 """The form that the name of an output file asks for; `summary` is GitHub's step summary, in Markdown."""
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
+class Output(Struct, frozen=True):
     """A file to write the report to, and in which form."""
 
     path: str

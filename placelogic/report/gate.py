@@ -7,7 +7,7 @@ from io import StringIO
 
 from placelogic.io.quoting import visible
 from placelogic.report.blocks import Look, wrapped
-from placelogic.report.diagnostic import FileReport, Finding, Report
+from placelogic.report.diagnostic import FileReport, Finding, FindingSet, Report
 from placelogic.report.layout import Line, Style
 from placelogic.report.telling import accepted_by, as_expected
 from placelogic.report.terminal import Printer
@@ -47,10 +47,13 @@ def file_lines(file: FileReport, look: Look) -> list[Line]:
 def _told(file: FileReport) -> list[Finding]:
     """Errors and warnings that nobody accepted, each once; not the errors that a spec expects."""
     found: list[Finding] = list(file.findings)
+    seen = FindingSet()
+    for finding in found:
+        seen.add(finding)
     for spec in file.specs:
         for finding in spec.findings:
             counts = finding.severity != "note" and finding.accepted is None and not as_expected(spec, finding)
-            if counts and finding not in found:
+            if counts and seen.add(finding):
                 found.append(finding)
     return found
 

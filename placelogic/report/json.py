@@ -6,8 +6,9 @@ Keys are never taken away or given another meaning within one form; new ones may
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from typing import Any
+
+from msgspec.structs import asdict
 
 from placelogic import __version__
 from placelogic.report.diagnostic import OUTSIDE_THE_CLAIM, Counterexample, FileReport, Finding, Report, SpecReport

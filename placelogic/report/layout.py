@@ -43,21 +43,27 @@ def window(text: str, start: int, end: int, width: int) -> tuple[str, int, int]:
     room = width - 6
     # Keep what is marked in sight: its beginning matters most.
     first = 0 if end <= width - 3 else max(0, start - max(0, room - (end - start)) // 2)
-    kept, at, begin = [], 0, None
     limit = first + (width - 3 if first == 0 else room)
+    begin, shown, at = _between(text, first, limit)
+    lead = "..." if begin else ""
+    tail = "..." if begin + cells(shown) < at else ""
+    shift = len(lead) - begin
+    shown_end = len(lead) + cells(shown)
+    return lead + shown + tail, max(0, start + shift), min(end + shift, shown_end)
+
+
+def _between(text: str, first: int, limit: int) -> tuple[int, str, int]:
+    """What lies between two screen columns, where it begins, and how wide the whole text is."""
+    if text.isascii():
+        return min(first, len(text)), text[first:limit], len(text)
+    kept, at, begin = [], 0, None
     for character in text:
         size = _cell(character)
         if at >= first and at + size <= limit:
             begin = at if begin is None else begin
             kept.append(character)
         at += size
-    begin = begin or 0
-    shown = "".join(kept)
-    lead = "..." if begin else ""
-    tail = "..." if begin + cells(shown) < at else ""
-    shift = len(lead) - begin
-    shown_end = len(lead) + cells(shown)
-    return lead + shown + tail, max(0, start + shift), min(end + shift, shown_end)
+    return begin or 0, "".join(kept), at
 
 
 def wrap(text: str, width: int | None) -> list[str]:

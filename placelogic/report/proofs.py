@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from placelogic import __version__
 from placelogic.report.layout import Line, Style, wrap
@@ -18,8 +19,7 @@ Verdict = Literal["proved", "failed", "undecided"]
 _STYLES: dict[str, Style] = {"proved": "good", "failed": "bad", "undecided": "doubt"}
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """What one solver made of one query. `answer` None: this solver is not installed."""
 
     solver: str
@@ -28,8 +28,7 @@ class Decision:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class QueryReport:
+class QueryReport(Struct, frozen=True):
     """One query. `expected` is what makes it a part of the proof: `unsat` for a step of it, `sat` for a witness."""
 
     name: str
@@ -55,8 +54,7 @@ class QueryReport:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class StatementReport:
+class StatementReport(Struct, frozen=True):
     """One statement: its queries, and what they take for granted."""
 
     name: str
@@ -84,8 +82,7 @@ class StatementReport:
         return _worst(known) if known else None
 
 
-@dataclass(frozen=True, slots=True)
-class ProofReport:
+class ProofReport(Struct, frozen=True):
     """`solvers`: name -> version, None where it is not installed."""
 
     solvers: dict[str, str | None]

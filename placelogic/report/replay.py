@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any
+
+from msgspec import to_builtins
+from msgspec.structs import asdict
 
 from placelogic import __version__
 from placelogic.io.quoting import visible
@@ -25,7 +27,7 @@ def as_json(report: ReplayReport) -> str:
 
 
 def _entry(one: Replayed) -> dict[str, Any]:
-    entry = asdict(one)
+    entry = to_builtins(one)
     factor = entry.pop("factor")
     entry["factor"] = None if factor is None else {"named": factor[0], "measured": factor[1]}
     # JSON has no infinity: such a difference is one that no number can tell.

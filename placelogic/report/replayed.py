@@ -5,8 +5,10 @@ Its JSON form is `placelogic/replay/1`."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import Literal
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 Result = Literal["equal", "different", "inconclusive", "cannot run", "counted", "alone"]
 """`counted`: only bytes were looked at. `alone`: equal, on one device, where nothing can differ. Neither
@@ -15,8 +17,7 @@ decides anything."""
 UNDECIDING = ("counted", "alone")
 
 
-@dataclass(frozen=True, slots=True)
-class Bytes:
+class Bytes(Struct, frozen=True):
     """One quantity measured on a rank and derived from the spec. `cause`: of a difference, where known."""
 
     what: str
@@ -25,8 +26,7 @@ class Bytes:
     cause: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Replayed:
+class Replayed(Struct, frozen=True):
     """One mesh of one spec. `mesh` and `quantities` are what it ran with; `smaller`: sizes the spec fixes
     otherwise. `way`: "direct" or the component; `reason`: why it is not the other way, or why it cannot
     run. `differences`: the largest over ranks, steps and optimizers, by what is compared. `factor`: named
@@ -58,8 +58,7 @@ def on_one_device(one: Replayed) -> Replayed:
     return one
 
 
-@dataclass(frozen=True, slots=True)
-class NotReplayed:
+class NotReplayed(Struct, frozen=True):
     """Nothing was run for this spec. `failed`: that is an error, of the spec or of the run."""
 
     spec: str
@@ -68,8 +67,7 @@ class NotReplayed:
     failed: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ReplayReport:
+class ReplayReport(Struct, frozen=True):
     """`exit_code`: 1 if reality disagrees with a verdict, else 2 after a failure, else 3 if numbers did
     not decide or nothing was run, else 0."""
 

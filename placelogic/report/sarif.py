@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from placelogic import __version__
-from placelogic.explaining import UnknownCode, entry
+from placelogic.explain.entries import UnknownCode, entry
 from placelogic.io.quoting import visible_lines
 from placelogic.report.diagnostic import FileReport, Finding, Report, Severity, SpecReport
 from placelogic.report.places import Root

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from placelogic.io.quoting import visible
 from placelogic.report.layout import Line, Style, cells, window, wrap
-from placelogic.source import Span
+from placelogic.source import Span, lines_of
 
 _LINES_SHOWN = 6
 """A longer stretch shows its first lines and its last."""
+_AROUND = 500
+"""Characters of a line that are looked at before and behind a place; more than screens are wide."""
 
 
 def snippet(text: str, span: Span, label: str | None, width: int, style: Style = "mark") -> list[Line]:
     """The lines of `text` that `span` covers, marked. Empty when the text has no such line."""
-    lines = text.split("\n")
+    lines = lines_of(text)
     if not 1 <= span.line <= len(lines):
         return []
     last = min(max(span.end_line, span.line), len(lines))
@@ -28,14 +32,17 @@ def _bar(gutter: int) -> Line:
 
 
 def _one(
-    lines: list[str], span: Span, last: int, label: str | None, width: int, gutter: int, style: Style
+    lines: Sequence[str], span: Span, last: int, label: str | None, width: int, gutter: int, style: Style
 ) -> list[Line]:
     if last > span.line:
         return _many(lines, span.line, last, label, width, gutter, style)
-    raw = lines[span.line - 1].rstrip("\r")
-    start = cells(visible(raw[: span.column - 1]))
+    line = lines[span.line - 1]
+    first = max(0, span.column - 1 - _AROUND)
+    raw = line[first : span.column - 1 + _AROUND].rstrip("\r")  # not all of a line that many findings may share
+    column = span.column - 1 - first
+    start = cells(visible(raw[:column]))
     # A stretch over several lines whose last is empty marks the rest of its first line.
-    stop = len(raw) if span.end_line > span.line else span.end_column - 1
+    stop = len(raw) if span.end_line > span.line else span.end_column - 1 - first
     end = max(cells(visible(raw[:stop])), start + 1)
     shown, start, end = window(visible(raw).rstrip(), start, end, width - gutter - 3)
     marks = "^" * max(end - start, 1)
@@ -52,7 +59,7 @@ def _one(
 
 
 def _many(
-    lines: list[str], first: int, last: int, label: str | None, width: int, gutter: int, style: Style
+    lines: Sequence[str], first: int, last: int, label: str | None, width: int, gutter: int, style: Style
 ) -> list[Line]:
     numbers: list[int | None] = list(range(first, last + 1))
     if len(numbers) > _LINES_SHOWN:
@@ -63,7 +70,7 @@ def _many(
             out.append(((" " * gutter + " | ", "gutter"), ("| ...", style)))
             continue
         bar = "/ " if number == first else "| "
-        shown, _, _ = window(visible(lines[number - 1].rstrip("\r")).rstrip(), 0, 1, width - gutter - 5)
+        shown, _, _ = window(visible(lines[number - 1][:_AROUND].rstrip("\r")).rstrip(), 0, 1, width - gutter - 5)
         out.append(((f"{number:>{gutter}} | ", "gutter"), (bar, style), (shown, "")))
     margin: Line = ((" " * gutter + " | ", "gutter"),)
     for i, part in enumerate(wrap(visible(label or ""), max(width - gutter - 6, 20))):

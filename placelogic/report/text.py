@@ -16,6 +16,7 @@ from placelogic.report.diagnostic import (
     FaultClass,
     FileReport,
     Finding,
+    FindingSet,
     Recheck,
     Report,
     SpecReport,
@@ -26,6 +27,7 @@ from placelogic.report.layout import Line, Style, wrap
 from placelogic.report.snippet import snippet
 from placelogic.report.telling import as_expected
 from placelogic.report.terminal import Printer
+from placelogic.source import lines_of
 
 _TOLD_AT_THE_END = ("NT02",)
 """Notes that the closing lines give once for all specs: nothing is stated."""
@@ -50,13 +52,15 @@ def render(report: Report, look: Look = Look()) -> str:
 def file_lines(file: FileReport, look: Look) -> list[Line]:
     """Every spec of the file; only those that fail when quiet."""
     lines: list[Line] = []
-    told: list[Finding] = []
+    told = FindingSet()
     for spec in file.specs:
         if look.quiet and exit_code(spec) == 0:
             continue
         lines += _spec(file, spec, [finding for finding in spec.findings if finding not in told], look)
         # What is wrong with the file itself is a finding of every spec in it.
-        told += [finding for finding in spec.findings if spec.verdict == "error"]
+        if spec.verdict == "error":
+            for finding in spec.findings:
+                told.add(finding)
     return lines
 
 
@@ -113,7 +117,7 @@ def finding_lines(file: FileReport, finding: Finding, look: Look) -> list[Line]:
     path = span.path or file.path
     text = file.text if path == file.path else file.sources.get(path, "")
     excerpt = snippet(text, span, finding.label, look.excerpt, severity) if text else []
-    gutter = len(str(max(span.line, min(span.end_line, text.count("\n") + 1), 1)))
+    gutter = len(str(max(span.line, min(span.end_line, len(lines_of(text))), 1)))
     place = f"{path}:{span.line}:{span.column}" if span.line else path
     lines.append(((" " * gutter + "--> ", "gutter"), (visible(place), "")))
     lines += excerpt

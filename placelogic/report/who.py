@@ -6,7 +6,8 @@ Reads a complete program (facts and steps filled) and states nothing that is not
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from placelogic.program.expr import show
 from placelogic.program.facts import Fact
@@ -28,8 +29,7 @@ from placelogic.program.program import (
 HEADINGS = ("weights", "over", "gradient starts as", "combined by", "params", "optimizer", "gradients", "new params")
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """One weight group along one axis, or (axis "") what multiplies its whole gradient."""
 
     weights: str

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from placelogic.program.program import Axes, GlobalNorm, Program, Skip
-from placelogic.run.step import Runner
+from placelogic.program.program import Axes, GlobalNorm, Program, Skip, Step, Update
+from placelogic.run.step import Runner, running
 
 
 def squares(clip: GlobalNorm, runners: Sequence[Runner[Any, Any]]) -> Iterator[tuple[Runner[Any, Any], Any]]:
@@ -29,13 +29,25 @@ def squares(clip: GlobalNorm, runners: Sequence[Runner[Any, Any]]) -> Iterator[t
         yield runner, buffer.on.squares(buffer.summed(), buffer.local, usable, copies, axes)
 
 
-def looking(program: Program, weights: str, number: int) -> list[Axes]:
+def acting_skips(step: Step, count: int) -> list[Skip]:
+    """The skips of a step that an update comes after, with so many micro-batches: others decide nothing."""
+    ops = list(running(step.ops, count))
+    return [o for i, o in enumerate(ops) if isinstance(o, Skip) and any(isinstance(u, Update) for u in ops[i:])]
+
+
+def unskipped(program: Program, count: int) -> str | None:
+    """Weights that are updated although an overflow skips the updates of others."""
+    skipping = {step.weights: bool(acting_skips(step, count)) for step in program.steps}
+    return next((name for name, skips in skipping.items() if not skips), None) if any(skipping.values()) else None
+
+
+def looking(program: Program, weights: str, number: int, count: int) -> list[Axes]:
     """Over which axes the decisions that this group's skip of this number (from 0) is part of are looked at.
 
     The first skips of all steps make one decision, the second ones another; a step with fewer takes part with its
     last. Each skip of a decision sees the gradients of all weights, over its own axes, so that they agree only
     where these are alike along every axis that one of them leaves out."""
-    skips = {step.weights: [op.axes for op in step.ops if isinstance(op, Skip)] for step in program.steps}
+    skips = {step.weights: [op.axes for op in acting_skips(step, count)] for step in program.steps}
     skips = {name: found for name, found in skips.items() if found}
     mine = len(skips[weights])
     out = []

@@ -6,11 +6,11 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Generic
 
-from placelogic.program.program import Axes, BroadcastParams, GatherParams, Loop, Program, Skip, Update
+from placelogic.program.program import Axes, BroadcastParams, GatherParams, Loop, Program, Update
 from placelogic.run.algebra import A, M
 from placelogic.run.arriving import arrive, lines_of
 from placelogic.run.buffers import Buffer
-from placelogic.run.events import looking
+from placelogic.run.events import acting_skips, looking
 from placelogic.run.grid import Grid
 from placelogic.run.group import Group
 from placelogic.run.state import State
@@ -86,7 +86,7 @@ class Job(Generic[A, M]):
         """Run all groups, from one common event to the next."""
 
         def decide(runner: Runner[A, M], _: Event) -> None:
-            for axes in looking(self.program, runner.state.group.name, runner.skips - 1):
+            for axes in looking(self.program, runner.state.group.name, runner.skips - 1, self.work.microbatches):
                 self.decide(runner, step, axes)
 
         def clip(clipping: Sequence[Runner[A, M]], _: Event) -> None:
@@ -135,7 +135,7 @@ def impossible(program: Program, group: Group, microbatches: int) -> str | None:
             return "gradients are not kept, and there are several micro-batches"
         if program.clip is not None:
             return "gradients are not kept, and the norm needs all of them"
-        if any(isinstance(op, Skip) and any(isinstance(o, Update) for o in ops[i:]) for i, op in enumerate(ops)):
+        if step is not None and acting_skips(step, microbatches):
             return "gradients are not kept, and whether to skip the update depends on all of them"
         if used_twice(program, w.name) or (w.uses is not None and w.uses.first and w.uses.last):
             return "gradients are not kept, and the weights are used twice in a backward pass"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Generic
 
 from placelogic.program.ops import Axes, BroadcastParams, FetchParams, GatherParams, Refresh
-from placelogic.run.algebra import A, M, Arrays
+from placelogic.run.algebra import A, Arrays, M
 from placelogic.run.buffers import Buffer, collected
 from placelogic.run.group import Group, Held, Local, Rule
 from placelogic.run.stop import GroupStop
@@ -33,6 +33,10 @@ class State(Generic[A, M]):
             case GatherParams(axes, _):
                 self.gather(axes)
             case BroadcastParams(axes, root, _):
+                local = self.group.params_local
+                sets = self.group.groups(axes)
+                if any(root < len(m) and any(local[x] != local[m[root]] for x in m) for m in sets):
+                    raise GroupStop("the root of a broadcast does not hold what others would take from it")
                 self.theta = broadcasted(self.group, self.on, self.theta, axes, root, where)
             case Refresh():
                 self.refresh()

@@ -5,9 +5,10 @@ What an operation does to arrays is said in buffers.py and state.py, and to numb
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Generic, Literal, TypeVar
+
+from msgspec import Struct
 
 from placelogic.compat import assert_never
 from placelogic.program.expr import show
@@ -39,8 +40,7 @@ from placelogic.run.work import Work
 R = TypeVar("R", bound="Runner")  # type: ignore[type-arg]
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(Struct, frozen=True):
     """Where all weights meet: `clip` by the global norm, or a decision to `skip` the step."""
 
     kind: Literal["clip", "skip"]
@@ -127,7 +127,9 @@ class Runner(Generic[A, M]):
             case ScaleLoss():
                 self.scale_loss(op)
             case Clip() | Skip():
-                yield self._event(op, fresh)
+                event = self._event(op, fresh)
+                if isinstance(op, Clip) or not self.dead:
+                    yield event
                 self._present = None
             case Update(name, _):
                 self._target = name
@@ -161,7 +163,7 @@ class Runner(Generic[A, M]):
         self.dead = not any(isinstance(o, Update) for o in after)
         self._present = fresh
         if isinstance(op, Skip):
-            self.skips += 1
+            self.skips += not self.dead  # one that no update comes after decides nothing
             self._target = next((o.buffer for o in (*after, *self._running) if isinstance(o, Update)), None)
             return Event("skip", op)
         self._target = self._feeding(op)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
+
+from msgspec import Struct
 
 from placelogic.program.expr import TOKENS, Expr, evaluate
 from placelogic.program.program import LossTerm, Program
@@ -13,8 +14,7 @@ from placelogic.run.grid import Grid
 from placelogic.run.stop import GroupStop, SimulationTooLarge
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(Struct, frozen=True):
     """One work item of one loss term: a share along each split axis, and a micro-batch (from 1).
 
     In coefficients an item can be finer: `use` is the stage that used the weights, `part` the

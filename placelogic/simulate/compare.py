@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from placelogic.program.program import Axes
+from placelogic.program.program import Axes, Program
 from placelogic.run.buffers import Buffer
+from placelogic.run.events import unskipped
 from placelogic.run.group import Group, Held, Local
 from placelogic.run.state import State
 from placelogic.simulate.elements import COUNT
@@ -126,3 +127,10 @@ def disagreeing(group: Group, buffer: Buffer[Arrays] | None, axes: Axes, steppin
         elif view != first:
             return deciding
     return None
+
+
+def spared(program: Program, count: int) -> list[Difference]:
+    """That some weights are updated although an overflow skips the updates of others."""
+    name = unskipped(program, count)
+    text = f"`{name}` is updated although an overflow skips the updates of others"
+    return [] if name is None else [Difference(None, 1, "skip", None, None, text)]

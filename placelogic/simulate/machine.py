@@ -68,6 +68,8 @@ class Machine(Job[Arrays, Arrays]):
         if self.program.clip is not None:
             factor = clip_factor(sum(map(_square, self.complete.values())) % PRIME)
             self.expected = {n: [v * factor % PRIME for v in values] for n, values in self.complete.items()}
+        if step == 1:
+            self.differences += compare.spared(self.program, self.work.microbatches)
         self._see(step)
         self.drive(step, self.runners(step))
         for group in self.trained:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Struct, frozen=True):
     """A value that is not the single-device value. `what`: params, gradient, clip, master, random or skip.
 
     `device`: coordinates in mesh order. `weights` None concerns every group."""
@@ -19,16 +18,14 @@ class Difference:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Stop:
+class Stop(Struct, frozen=True):
     """The step cannot be carried out for these weights (None: for the whole job)."""
 
     weights: str | None
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """`differences` holds a few examples per group, step and kind, not every wrong value."""
 
     differences: tuple[Difference, ...] = ()

@@ -6,10 +6,11 @@ The tree keeps what was written (aliases resolved, order kept) and means nothing
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from placelogic.program.expr import Compare, Expr
+from msgspec import Struct
+
+from placelogic.program.expr import Compare, Expr, Placed
 from placelogic.source import Span
 
 # --- names -----------------------------------------------------------------------------------
@@ -34,24 +35,21 @@ class Identifier(NamedTuple):
 # --- pieces ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class AxisRef:
+class AxisRef(Struct, frozen=True):
     """An axis, or a product of axes: `dp`, `edp * ep`. First factor slowest."""
 
     names: tuple[str, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """What a statement is about: names of weights, or kinds, or `("*",)`."""
 
     names: tuple[str, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Mode:
+class Mode(Struct, frozen=True):
     """How a state lies: `letter` is R, S, S* or M; `host` adds O. `O` alone is R with host."""
 
     letter: Literal["R", "S", "S*", "M"]
@@ -64,8 +62,7 @@ CUT = {"S": "sharded", "S*": "gathered"}
 """The letters of modes that cut a state, and their words."""
 
 
-@dataclass(frozen=True, slots=True)
-class Param:
+class Param(Struct, frozen=True):
     """A parameter of a strategy or model, with the default that makes it optional."""
 
     name: str
@@ -73,8 +70,7 @@ class Param:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Argument:
+class Argument(Struct, frozen=True):
     """`dp`, `schedule = zbv`: words, axes and products of axes are read as expressions."""
 
     name: str | None
@@ -82,8 +78,7 @@ class Argument:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class StrategyCall:
+class StrategyCall(Struct, frozen=True):
     name: str
     arguments: tuple[Argument, ...]
     span: Span
@@ -92,8 +87,7 @@ class StrategyCall:
 # --- meshes and sizes -----------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class AxisDecl:
+class AxisDecl(Struct, frozen=True):
     """`tp = 8`, `2 <= pp <= 16` (bounds as comparisons), or open."""
 
     name: str
@@ -102,40 +96,34 @@ class AxisDecl:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class MeshStmt:
+class MeshStmt(Struct, frozen=True):
     axes: tuple[AxisDecl, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class AxisStmt:
+class AxisStmt(Struct, frozen=True):
     name: str
     factors: AxisRef
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class LetItem:
+class LetItem(Struct, frozen=True):
     name: str
     value: Expr | None
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class LetStmt:
+class LetStmt(Struct, frozen=True):
     items: tuple[LetItem, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class AssumeStmt:
+class AssumeStmt(Struct, frozen=True):
     conditions: tuple[Compare, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class ImportStmt:
+class ImportStmt(Struct, frozen=True):
     path: str
     span: Span
 
@@ -143,8 +131,7 @@ class ImportStmt:
 # --- work and objective ---------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class SplitStmt:
+class SplitStmt(Struct, frozen=True):
     """`batch over dp`: dim is batch, sequence or tokens."""
 
     dim: str
@@ -152,35 +139,30 @@ class SplitStmt:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class MicrobatchesStmt:
+class MicrobatchesStmt(Struct, frozen=True):
     """`microbatches M` declares the name M unless a `let` already did; or a number, or an expression."""
 
     count: Expr
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class TokensStmt:
+class TokensStmt(Struct, frozen=True):
     even: bool
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectiveStmt:
+class ObjectiveStmt(Struct, frozen=True):
     kind: Literal["mean", "sum"]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class FeedStmt:
+class FeedStmt(Struct, frozen=True):
     kind: Literal["same", "different"]
     axes: tuple[AxisRef, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class LossStmt:
+class LossStmt(Struct, frozen=True):
     """`scope` is local, global, over (then `axes` and `microbatches` say over what) or sum."""
 
     name: str | None
@@ -190,8 +172,7 @@ class LossStmt:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class SyncStmt:
+class SyncStmt(Struct, frozen=True):
     """`axes` and `microbatches` together say over what; at least one is present."""
 
     target: Target
@@ -201,8 +182,7 @@ class SyncStmt:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class ScaleStmt:
+class ScaleStmt(Struct, frozen=True):
     target: Target
     factor: Expr
     span: Span
@@ -211,8 +191,7 @@ class ScaleStmt:
 # --- steps ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class LoopOp:
+class LoopOp(Struct, frozen=True):
     """`subset`: each, but_last, but_first, first, last, or index (then `index` counts from 1)."""
 
     subset: Literal["each", "but_last", "but_first", "first", "last", "index"]
@@ -221,8 +200,7 @@ class LoopOp:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class AccumulateOp:
+class AccumulateOp(Struct, frozen=True):
     """`replace` when `fresh` is to overwrite the buffer. `buffer` None is the unnamed one."""
 
     replace: bool
@@ -230,8 +208,7 @@ class AccumulateOp:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class ReduceOp:
+class ReduceOp(Struct, frozen=True):
     buffer: str | None
     scattered: bool
     axes: tuple[AxisRef, ...]
@@ -239,21 +216,18 @@ class ReduceOp:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class GatherGradientsOp:
+class GatherGradientsOp(Struct, frozen=True):
     axes: tuple[AxisRef, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class ScaleOp:
+class ScaleOp(Struct, frozen=True):
     buffer: str | None
     factor: Expr
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class ScaleLossOp:
+class ScaleLossOp(Struct, frozen=True):
     """`scale loss aux by 1/dp`: the fresh gradient of one loss term (None: the unnamed term)."""
 
     term: str | None
@@ -261,52 +235,44 @@ class ScaleLossOp:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class ClipOp:
+class ClipOp(Struct, frozen=True):
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class SkipOp:
+class SkipOp(Struct, frozen=True):
     """`skip on overflow over dp`; `over none` has no axes."""
 
     axes: tuple[AxisRef, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class UpdateOp:
+class UpdateOp(Struct, frozen=True):
     buffer: str | None
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class GatherParamsOp:
+class GatherParamsOp(Struct, frozen=True):
     axes: tuple[AxisRef, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class BroadcastParamsOp:
+class BroadcastParamsOp(Struct, frozen=True):
     axis: AxisRef
     root: int
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class RefreshOp:
+class RefreshOp(Struct, frozen=True):
     """`refresh params from master`."""
 
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class OffloadGradientsOp:
+class OffloadGradientsOp(Struct, frozen=True):
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class FetchParamsOp:
+class FetchParamsOp(Struct, frozen=True):
     span: Span
 
 
@@ -328,8 +294,7 @@ StepOp = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class StepStmt:
+class StepStmt(Struct, frozen=True):
     target: Target
     body: tuple[StepOp, ...]
     span: Span
@@ -338,19 +303,16 @@ class StepStmt:
 # --- start, clipping, optimizer, random streams, precision ----------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class InitSame:
+class InitSame(Struct, frozen=True):
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class InitDifferent:
+class InitDifferent(Struct, frozen=True):
     axes: tuple[AxisRef, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class InitBroadcast:
+class InitBroadcast(Struct, frozen=True):
     axis: AxisRef
     root: int
     span: Span
@@ -359,8 +321,7 @@ class InitBroadcast:
 InitOp = InitSame | InitDifferent | InitBroadcast
 
 
-@dataclass(frozen=True, slots=True)
-class InitStmt:
+class InitStmt(Struct, frozen=True):
     """`block` tells `init x { ... }` from the one-line form."""
 
     target: Target
@@ -369,8 +330,7 @@ class InitStmt:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class ClipEntry:
+class ClipEntry(Struct, frozen=True):
     """Over which axes the squares of these weights are summed; none has no axes."""
 
     target: Target
@@ -378,8 +338,7 @@ class ClipEntry:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class ClipStmt:
+class ClipStmt(Struct, frozen=True):
     """`clip global_norm`; `entries` None means derived."""
 
     norm: str
@@ -387,30 +346,26 @@ class ClipStmt:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class OptimizerStmt:
+class OptimizerStmt(Struct, frozen=True):
     name: str
     target: Target | None
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class RandomStmt:
+class RandomStmt(Struct, frozen=True):
     target: Target
     axes: tuple[AxisRef, ...]
     kind: Literal["same", "different"]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class PrecisionEntry:
+class PrecisionEntry(Struct, frozen=True):
     state: str
     dtype: str
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class PrecisionStmt:
+class PrecisionStmt(Struct, frozen=True):
     target: Target | None
     entries: tuple[PrecisionEntry, ...]
     span: Span
@@ -419,32 +374,27 @@ class PrecisionStmt:
 # --- weights, models, placements, strategies ------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class SizeProp:
+class SizeProp(Struct, frozen=True):
     value: Expr
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class LayersProp:
+class LayersProp(Struct, frozen=True):
     value: Expr
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class DimsProp:
+class DimsProp(Struct, frozen=True):
     names: tuple[str, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class KindProp:
+class KindProp(Struct, frozen=True):
     name: str
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class UsedOnProp:
+class UsedOnProp(Struct, frozen=True):
     """`used on first and last of pp`; without `of`, of the axis that `stages` names."""
 
     stages: tuple[Literal["first", "last"], ...]
@@ -452,8 +402,7 @@ class UsedOnProp:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class RoutedProp:
+class RoutedProp(Struct, frozen=True):
     axis: AxisRef
     span: Span
 
@@ -461,21 +410,18 @@ class RoutedProp:
 WeightsProp = SizeProp | LayersProp | DimsProp | KindProp | UsedOnProp | RoutedProp
 
 
-@dataclass(frozen=True, slots=True)
-class WeightsStmt:
+class WeightsStmt(Struct, frozen=True):
     name: str
     props: tuple[WeightsProp, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class FreezeStmt:
+class FreezeStmt(Struct, frozen=True):
     target: Target
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class ModelDef:
+class ModelDef(Struct, frozen=True):
     """`model llama(layers, hidden) { ... }`: a definition has parentheses."""
 
     name: str
@@ -484,8 +430,7 @@ class ModelDef:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class ModelStmt:
+class ModelStmt(Struct, frozen=True):
     """`model llama { layers 80, hidden 8192 }`: a use has braces only. Arguments are all named."""
 
     name: str
@@ -493,8 +438,7 @@ class ModelStmt:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class PlaceEntry:
+class PlaceEntry(Struct, frozen=True):
     """`state`: params, optimizer, gradients or activations."""
 
     state: str
@@ -502,8 +446,7 @@ class PlaceEntry:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class PlaceStmt:
+class PlaceStmt(Struct, frozen=True):
     """`axes` empty: `place * { activations materialized }`, a residency without an axis.
 
     `reshard`: the value of `reshard_after_forward`, where given (a word or a number)."""
@@ -515,8 +458,7 @@ class PlaceStmt:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class StagesStmt:
+class StagesStmt(Struct, frozen=True):
     """`stages over pp { schedule 1f1b, chunks 1 }`: the axis that pipeline stages lie on."""
 
     axis: AxisRef
@@ -525,16 +467,14 @@ class StagesStmt:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class StrategyDef:
+class StrategyDef(Struct, frozen=True):
     name: str
     params: tuple[Param, ...]
     body: tuple[Statement, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class UseStmt:
+class UseStmt(Struct, frozen=True):
     calls: tuple[StrategyCall, ...]
     span: Span
 
@@ -542,8 +482,7 @@ class UseStmt:
 # --- the operations of a layer ---------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class DimSize:
+class DimSize(Struct, frozen=True):
     """`hidden = 4096`; without a value the dimension may have any size."""
 
     name: str
@@ -551,16 +490,14 @@ class DimSize:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class DimsStmt:
+class DimsStmt(Struct, frozen=True):
     """`dims batch, sequence, hidden = h`: the dimensions that tensors of blocks have."""
 
     sizes: tuple[DimSize, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class LinearOp:
+class LinearOp(Struct, frozen=True):
     """`grouped`: one matrix per expert."""
 
     grouped: bool
@@ -571,8 +508,7 @@ class LinearOp:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class BiasOp:
+class BiasOp(Struct, frozen=True):
     """`scaled by 1/tp`: what each device multiplies its vector by, where an implementation does so."""
 
     input: str
@@ -582,8 +518,7 @@ class BiasOp:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class EmbeddingOp:
+class EmbeddingOp(Struct, frozen=True):
     input: str
     weights: str
     vocabulary: str
@@ -591,16 +526,14 @@ class EmbeddingOp:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class NormOp:
+class NormOp(Struct, frozen=True):
     input: str
     weights: str | None
     over: tuple[str, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionOp:
+class FunctionOp(Struct, frozen=True):
     """`gelu x`, `dropout x`, `scale x by 2` (which alone has a factor): one value in, one out."""
 
     function: str
@@ -609,20 +542,17 @@ class FunctionOp:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class AddTensorsOp:
+class AddTensorsOp(Struct, frozen=True):
     inputs: tuple[str, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class MultiplyOp:
+class MultiplyOp(Struct, frozen=True):
     inputs: tuple[str, str]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class ConcatOp:
+class ConcatOp(Struct, frozen=True):
     """`concat a, b to head`: the last dimensions one after the other, in a dimension `into`."""
 
     inputs: tuple[str, ...]
@@ -630,8 +560,7 @@ class ConcatOp:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class AttentionOp:
+class AttentionOp(Struct, frozen=True):
     """`words`: causal, fused, dropout, positions, those that were written, in that order."""
 
     query: str
@@ -641,8 +570,7 @@ class AttentionOp:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class RouterOp:
+class RouterOp(Struct, frozen=True):
     input: str
     weights: str
     contracted: tuple[str, ...]
@@ -651,8 +579,7 @@ class RouterOp:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class DispatchOp:
+class DispatchOp(Struct, frozen=True):
     """`combine` when the tokens come back from their experts."""
 
     combine: bool
@@ -661,16 +588,14 @@ class DispatchOp:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class CrossEntropyOp:
+class CrossEntropyOp(Struct, frozen=True):
     input: str
     vocabulary: str
     parallel: bool
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class CollectiveOp:
+class CollectiveOp(Struct, frozen=True):
     """`kind`: reduce (with `op`), gather, slice, reduce_scatter (on `dim`), all_to_all (which gathers
     `dim` and cuts `into`) or broadcast. No axes: nothing happens."""
 
@@ -700,8 +625,7 @@ Operator = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class InputLine:
+class InputLine(Struct, frozen=True):
     """`input x(batch, sequence, hidden)`: how the block calls what arrives."""
 
     name: str
@@ -709,8 +633,7 @@ class InputLine:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class OperationLine:
+class OperationLine(Struct, frozen=True):
     """`y = add x, d`."""
 
     output: str
@@ -718,8 +641,7 @@ class OperationLine:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class CheckpointLine:
+class CheckpointLine(Struct, frozen=True):
     """`checkpoint { ... }`: operations that run again in the backward pass."""
 
     lines: tuple[OperationLine, ...]
@@ -729,8 +651,7 @@ class CheckpointLine:
 BlockLine = InputLine | OperationLine | CheckpointLine
 
 
-@dataclass(frozen=True, slots=True)
-class BlockStmt:
+class BlockStmt(Struct, frozen=True):
     """`block decoder repeat layers { ... }`; what its last line makes is what it leaves."""
 
     name: str
@@ -739,8 +660,7 @@ class BlockStmt:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class CheckpointStmt:
+class CheckpointStmt(Struct, frozen=True):
     """`checkpoint decoder`, `checkpoint decoder every 2`, or `checkpoint first to last of decoder` (`last` None:
     one operation only). `every`: how many layers run again together."""
 
@@ -751,8 +671,7 @@ class CheckpointStmt:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class OverrideStmt:
+class OverrideStmt(Struct, frozen=True):
     """`backward n of decoder over tp by none`: what an implementation does where `tensor` changes how it
     lies. `tensor` may name weights, in a spec without blocks."""
 
@@ -765,8 +684,7 @@ class OverrideStmt:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class AttentionStmt:
+class AttentionStmt(Struct, frozen=True):
     """`attention over cp by ring`: how devices with pieces of each sequence get at the keys and values."""
 
     axes: tuple[AxisRef, ...]
@@ -774,8 +692,7 @@ class AttentionStmt:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class DrawnStmt:
+class DrawnStmt(Struct, frozen=True):
     """`random d of layer over tp same`: whether devices draw the same numbers where `tensor` is made."""
 
     tensor: str
@@ -785,8 +702,7 @@ class DrawnStmt:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class PositionsStmt:
+class PositionsStmt(Struct, frozen=True):
     """`positions c of layer over cp local`: from where a device counts the places of its piece of a sequence."""
 
     tensor: str
@@ -799,28 +715,24 @@ class PositionsStmt:
 # --- specs, claims, expectations ------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class SpecDef:
+class SpecDef(Struct, frozen=True):
     name: str
     body: tuple[Statement, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class BudgetStmt:
+class BudgetStmt(Struct, frozen=True):
     amount: Expr
     unit: str
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimStmt:
+class ClaimStmt(Struct, frozen=True):
     condition: Compare
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class ExpectStmt:
+class ExpectStmt(Struct, frozen=True):
     """`expect refuted GI01 norm`: `code` and `weights` are optional."""
 
     verdict: Literal["proved", "refuted", "vacuous", "error"]
@@ -871,11 +783,10 @@ Statement = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class File:
+class File(Placed, frozen=True):
     """`identifiers`: every name in it, in the order of the text."""
 
     path: str
     statements: tuple[Statement, ...]
     span: Span
-    identifiers: tuple[Identifier, ...] = field(default=(), compare=False, repr=False)
+    identifiers: tuple[Identifier, ...] = ()

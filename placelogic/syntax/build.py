@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 from lark import Token
+from msgspec import Struct
+from msgspec.structs import replace
 
 from placelogic.program.catalog import STATES
 from placelogic.program.expr import Compare, Expr, Name
@@ -15,8 +16,7 @@ from placelogic.syntax.build_block import BlockBuilder
 from placelogic.syntax.builder import RESERVED, plain
 
 
-@dataclass(frozen=True, slots=True)
-class _Keyed:
+class _Keyed(Struct, frozen=True):
     """An entry of a block that becomes a field of its statement."""
 
     word: str

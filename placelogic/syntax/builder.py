@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from dataclasses import replace
 from fractions import Fraction
 from itertools import takewhile
 
 from lark import Token, Transformer
 from lark.tree import Meta
+from msgspec.structs import replace
 
 from placelogic.problem import Problem
 from placelogic.program.catalog import SCHEDULES
-from placelogic.program.expr import TOKENS, Binary, Call, Compare, Expr, Name, Neg, Num
+from placelogic.program.expr import TOKENS, Binary, Call, Compare, Expr, Name, Neg, Num, tokens_of
 from placelogic.source import Span
 from placelogic.syntax import ast
 from placelogic.syntax.identifiers import identifiers
@@ -133,6 +133,11 @@ class BuilderBase(Transformer):
             hint = "a name begins with a letter; write all digits of a number, and products with `*`"
             self._wrong("PL109", f"`{text}` is neither a number nor a name", span, hint)
         return Name(str(text), span)
+
+    def build_tokens_of(self, span: Span, what: Token, loss: Token) -> Expr:
+        if what != TOKENS:
+            self._wrong("PL109", f"`{what} of {loss}` is no size", span, f"`tokens of {loss}` counts the tokens of a loss")
+        return Name(tokens_of(str(loss)), span)
 
     def build_measure(self, span: Span, function: Token, argument: Token) -> Expr:
         self._measures.append(Call(str(function), str(argument), span))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from lark import Token, UnexpectedToken
+from msgspec import Struct
 
 from placelogic.syntax.load import language
 from placelogic.syntax.parse import normalised
@@ -17,8 +17,7 @@ MAX_SKIPPED = 40
 _WORD = re.compile(r"[A-Za-z0-9_]*\Z")
 
 
-@dataclass(frozen=True, slots=True)
-class Cursor:
+class Cursor(Struct, frozen=True):
     """`words`: the words of the language that can stand here. `name`: whether a name can. `before`: what is written
     of the statement or entry so far; `keywords`: the words of the language in it, the last one last. `opened`: what
     stands before the brace around it, if there is one. `depth`: of parentheses. `typed`: the beginning of the word."""

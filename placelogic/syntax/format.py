@@ -5,9 +5,9 @@ A block is on one line, or every line of it stands alone: `{` then ends its line
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from lark import Token
+from msgspec import Struct
 
 from placelogic.problem import Problem, SpecError
 from placelogic.source import Span
@@ -34,8 +34,7 @@ def format_text(text: str, path: str) -> str:
     return result
 
 
-@dataclass(slots=True)
-class _Piece:
+class _Piece(Struct):
     """A token and how it stands: `binary` for operators between two operands, `joins` where a line
     end after it does not end the statement or entry, `spaced` for a product written with blanks."""
 
@@ -46,8 +45,7 @@ class _Piece:
     broken: bool = False  # of a brace: its block takes several lines
 
 
-@dataclass(slots=True)
-class _Line:
+class _Line(Struct):
     """`column`: where the comment begins. `follows`: a comment that goes on below one that stands
     after code, in the same column."""
 

@@ -6,21 +6,20 @@ import hashlib
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 import lark
 from lark import Lark
 from lark.lexer import PatternStr
+from msgspec import Struct
 
-from placelogic.private import cache_home, private
+from placelogic.files import cache_home, private
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 
 
-@dataclass(frozen=True, slots=True)
-class Language:
+class Language(Struct, frozen=True):
     """The grammar, ready to use.
 
     `keywords`: word -> terminal; `fixed`: terminal -> the one word or sign it stands for;

@@ -6,10 +6,11 @@ test_real.py run the real thing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from msgspec import Struct
+from msgspec.structs import replace
 
 import placelogic.mend.attach  # noqa: F401  before anything is replaced: it holds on to what it imports
 from placelogic.problem import Problem, SpecError
@@ -21,8 +22,7 @@ from placelogic.syntax.ast import File, StrategyDef
 from placelogic.syntax.parse import normalised
 
 
-@dataclass(frozen=True)
-class FakeSpec:
+class FakeSpec(Struct, frozen=True):
     name: str
     program: Program | None
     stated: tuple | None = ()
@@ -31,8 +31,7 @@ class FakeSpec:
     span: Span = Span("", 0, 0, 0, 0)
 
 
-@dataclass(frozen=True)
-class Options:
+class Options(Struct, frozen=True):
     rlimit: int = 1000
     timeout_s: float = 10.0
     require_stated: bool = False
@@ -132,7 +131,7 @@ def behind(monkeypatch: pytest.MonkeyPatch) -> None:
         "placelogic.syntax.parse.parse": parse,
         "placelogic.syntax.format.format_text": format_text,
         "placelogic.elaborate.elaborate_file": elaborate_file,
-        "placelogic.elaborate.derive.derive": lambda program, stated: program,
+        "placelogic.elaborate.complete.derive": lambda program, stated: program,
         "placelogic.elaborate.show.show": lambda program: f"spec {program.name} {{\n}}\n",
         "placelogic.prove.Options": Options,
         "placelogic.prove.prove": prove,

@@ -57,8 +57,8 @@ def test_limits_must_make_sense(options: dict[str, float]) -> None:
 
 
 def test_the_name_is_the_function_whatever_is_imported() -> None:
-    import placelogic.checking
     import placelogic.cli
+    import placelogic.session.check
 
     assert callable(placelogic.check)
     assert "check" in dir(placelogic)

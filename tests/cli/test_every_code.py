@@ -18,7 +18,7 @@ from types import ModuleType
 import pytest
 
 from placelogic.cli import main
-from placelogic.explaining import codes, entry
+from placelogic.explain.entries import codes, entry
 
 PAGE = Path(__file__).resolve().with_name("every_code.txt")
 WANTED = {

@@ -12,13 +12,14 @@ import jsonschema
 import pytest
 from referencing import Registry, Resource
 
-from placelogic.checking import Settings, check_text
 from placelogic.cli import main
 from placelogic.combine.answer import Combination, Question, answer
 from placelogic.combine.compose import compose
 from placelogic.combine.matrix import page, pairs
 from placelogic.combine.strategies import scope_of, standard_strategies, strategy
 from placelogic.report.matrix import cell
+from placelogic.session.check import check_text
+from placelogic.session.settings import Settings
 from placelogic.source import NOWHERE
 
 PAGE = Path(__file__).parents[2] / "docs" / "combine.md"

@@ -20,7 +20,7 @@ import sympy
 from placelogic import cost
 from placelogic.cost.latex import document, letter, writer
 from placelogic.cost.text import formula, human
-from placelogic.costing import rendered
+from placelogic.session.cost import rendered
 from tests.cost.tex import Reader
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

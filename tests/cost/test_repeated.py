@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import placelogic
-from placelogic.checking import complete
 from placelogic.cost.repeated import Repeated, repeated
 from placelogic.elaborate import elaborate_file
+from placelogic.elaborate.complete import complete
 from placelogic.syntax.parse import parse
 
 HEAD = "mesh dp, tp, pp\nlet h, L\n"

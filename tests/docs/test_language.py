@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import placelogic
-from placelogic.checking import check_file
+from placelogic.session.check import check_file
 
 ROOT = Path(__file__).parents[2]
 PAGES = tuple(ROOT / page for page in ("docs/language.md", "docs/layers.md", "docs/live.md", "README.md"))

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 import placelogic
-
-from placelogic.checking import Settings, check_text
 from placelogic.editor.define import definition, file_of, references
 from placelogic.editor.hover import hover
 from placelogic.editor.names import at, occurrences
 from placelogic.editor.rename import CannotRename, rename
 from placelogic.editor.text import Text
+from placelogic.session.check import check_text
+from placelogic.session.settings import Settings
 from placelogic.syntax.parse import normalised, parse, token_tree
 from placelogic.syntax.read import read_source
 

@@ -7,11 +7,12 @@ import time
 
 import pytest
 
-from placelogic.checking import Settings, check_text
 from placelogic.editor.memory import Memory
 from placelogic.editor.runs import Runs
 from placelogic.interruption import Interrupted, Token, checkpoint, under
 from placelogic.prove.solver import Solver
+from placelogic.session.check import check_text
+from placelogic.session.settings import Settings
 
 RIGHT = "mesh dp\nlet P\nweights w { size P }\nuse zero1(dp)\n"
 HARD = "mesh a, b, c\nlet x\nweights w { size x }\nassume a*a*a + b*b*b == c*c*c, a > 1, b > 1, c > 1\n"
@@ -83,7 +84,7 @@ def test_errors_come_out_where_one_waits() -> None:
 
 def test_nothing_is_ended_without_a_token() -> None:
     checkpoint()
-    token = Token()
+    token = Token(lambda: None)
     with under(token):
         checkpoint()
         token.cancel()
@@ -99,7 +100,7 @@ def test_nothing_is_ended_without_a_token() -> None:
 def test_verdicts_of_specs_that_stay_are_given_again() -> None:
     text = "let P\nweights w { size P }\nspec a {\n  mesh d\n  use zero1(d)\n}\nspec b {\n  mesh d\n  use zero2(d)\n}\n"
     memory = Memory()
-    settings = Settings(fixes=None, evidence=memory)  # type: ignore[arg-type]
+    settings = Settings(fixes=None, prover=memory.prove)
     first = check_text(text, "t", settings)
     assert memory.reused == 0
     again = check_text(text.replace("zero2", "zero3"), "t", settings)

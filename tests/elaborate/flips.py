@@ -7,8 +7,9 @@ Each pair says what the difference must do: change the step program, or be refus
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
+
+from msgspec import Struct
 
 from tests.elaborate.flips_blocks import LAYER_TEXTS, MISFITS, OVERRIDE
 
@@ -37,8 +38,7 @@ LIBRARY = "weights imported { size 8 }\n"
 """What `more.place` beside the spec says."""
 
 
-@dataclass(frozen=True)
-class Flip:
+class Flip(Struct, frozen=True):
     """`before` and `after` stand behind `base`; either may be empty. `outcome`: CHANGES, or the
     code that the second one is refused with."""
 
@@ -143,7 +143,7 @@ STEPS = [
            base=SPLIT + "place w { optimizer offloaded }\n", frame="step w {\neach microbatch { accumulate }\n@\n}"),
     Flip(step("each microbatch { accumulate }\noffload gradients\nupdate"), step("each microbatch { accumulate }\nupdate"),
          SPLIT + "place w { optimizer offloaded }\n", "PL338"),
-    *chain("scale loss aux by 2", "scale loss by 2", "scale loss aux by 3",
+    *chain("scale loss aux by 2", "scale loss by 2", "scale loss aux by 3", "scale loss aux by 1/tokens of aux",
            base=SPLIT + "loss mean local\nloss aux sum\n",
            frame=step(LOOP)),
     *chain("broadcast params over dp from 0", "broadcast params over dp from 1", "broadcast params over tp from 1",

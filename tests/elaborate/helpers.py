@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from typing import Any
+
+from msgspec import Struct
 
 from placelogic.elaborate import ElaboratedSpec, Stated, elaborate_file
 from placelogic.program.program import Layout, Origin, Program
@@ -59,10 +60,10 @@ def bare(node: Any) -> Any:
         return None
     if isinstance(node, Mapping):
         return {key: bare(value) for key, value in node.items()}
-    if dataclasses.is_dataclass(node):
+    if isinstance(node, Struct):
         dropped = ("text", "stated", "lines", "facts", "layering")
         return (
             type(node).__name__,
-            *(bare(getattr(node, f.name)) for f in dataclasses.fields(node) if f.name not in dropped),
+            *(bare(getattr(node, name)) for name in node.__struct_fields__ if name not in dropped),
         )
     return node

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
+from msgspec.structs import replace
 
 from placelogic.elaborate.derive import derive
 from placelogic.elaborate.show import show
@@ -363,4 +362,4 @@ def test_models_print_their_blocks_and_read_back(model: str) -> None:
     printed = show(complete)
     again = program(printed)
     assert bare(again.layers) == bare(complete.layers)
-    assert show(dataclasses.replace(again, name=complete.name)) == printed
+    assert show(replace(again, name=complete.name)) == printed

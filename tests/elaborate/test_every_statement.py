@@ -7,7 +7,6 @@ The alternatives come from the grammar itself. One that no pair in `flips.py` fl
 from __future__ import annotations
 
 import copy
-import dataclasses
 from collections import Counter
 from collections.abc import Mapping
 from functools import cache
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import Struct
 
 from placelogic.elaborate import elaborate_file
 from placelogic.elaborate.derive import derive
@@ -113,8 +113,8 @@ def bare(value: Any) -> Any:
             return {key: bare(part) for key, part in value.items()}
         case tuple():
             return tuple(map(bare, value))
-        case _ if dataclasses.is_dataclass(value):
-            fields = (field.name for field in dataclasses.fields(value) if field.name not in WORDING)
+        case _ if isinstance(value, Struct):
+            fields = (name for name in value.__struct_fields__ if name not in WORDING)
             return (type(value).__name__, {name: bare(getattr(value, name)) for name in fields})
         case _:
             return value

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from placelogic.cli import main
-from placelogic.explaining import codes, entry, entry_lines, overview_lines, page
+from placelogic.explain.entries import codes, entry, page
+from placelogic.report.explained import entry_lines, overview_lines
 from placelogic.report.layout import cells, plain
 
 ROOT = Path(__file__).parents[2]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import placelogic
-from placelogic.explaining import FOLDER, UnknownCode, codes, entry, page
+from placelogic.explain.entries import FOLDER, UnknownCode, codes, entry, page
 from placelogic.files import Found
 from placelogic.gate.config import Config, Loaded
 from placelogic.gate.run import run

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from placelogic.checking import Settings
 from placelogic.frontends import Imported, Request, import_text
-from placelogic.importing import Made, check_imported
+from placelogic.frontends.checked import Made, check_imported
 from placelogic.problem import Problem, SpecError
 from placelogic.report.diagnostic import SpecReport
+from placelogic.session.settings import Settings
 
 FILES = {
     "deepspeed": "ds.json",

@@ -5,13 +5,13 @@ Each names what comes out: the code, and words of the finding (the published fac
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from tests.frontends.helpers import megatron
 
 
-@dataclass(frozen=True)
-class Report:
+class Report(Struct, frozen=True):
     """`bad` and `good`: what is asked beside the file (version, settings, tokens). `mended`: the text of the
     mended file, where it is not the version that mends it."""
 

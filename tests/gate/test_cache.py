@@ -48,7 +48,7 @@ def test_nothing_is_decided_again(repository: Path, monkeypatch: pytest.MonkeyPa
     def never(*arguments: object) -> None:
         raise AssertionError("it was to be taken from the cache")
 
-    monkeypatch.setattr("placelogic.checking.check_found", never)
+    monkeypatch.setattr("placelogic.session.check.check_found", never)
     assert gate(repository).cached == 5
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -34,7 +33,7 @@ def gate(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]
 
 def test_without_one_there_are_defaults(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = shown(capsys)
-    assert list(rows) == [one.name.replace("_", "-") for one in fields(Config)]
+    assert list(rows) == [name.replace("_", "-") for name in Config.__struct_fields__]
     assert {origin for _, origin in rows.values()} == {"default"}
     (repository / "specs" / "a.place").write_text(GOOD)
     assert gate(capsys)[0] == 0
@@ -42,8 +41,8 @@ def test_without_one_there_are_defaults(repository: Path, capsys: pytest.Capture
 
 def test_every_setting_is_documented() -> None:
     page = DOCS.read_text(encoding="utf-8")
-    for one in fields(Config):
-        assert f"`{one.name.replace('_', '-')}`" in page
+    for name in Config.__struct_fields__:
+        assert f"`{name.replace('_', '-')}`" in page
 
 
 def test_a_file_of_its_own(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:

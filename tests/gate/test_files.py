@@ -13,9 +13,8 @@ from typing import Any
 
 import pytest
 
-from placelogic import diagnosing
 from placelogic.cli import main
-from placelogic.commands import NAMES
+from placelogic.commands import NAMES, diagnosis
 from placelogic.gate.config import load
 from tests.gate.conftest import BAD, BAD_LINE, GOOD
 
@@ -165,7 +164,7 @@ def test_init_elsewhere(repository: Path, capsys: pytest.CaptureFixture[str]) ->
 
 def test_doctor(repository: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        diagnosing, "_TORCH", "import json; print(json.dumps(dict(version='9', devices=['H', 'H'], distributed=False)))"
+        diagnosis, "_TORCH", "import json; print(json.dumps(dict(version='9', devices=['H', 'H'], distributed=False)))"
     )
     assert main(["doctor", "--format", "json"]) == 0
     told = json.loads(capsys.readouterr().out)
@@ -186,15 +185,15 @@ def test_doctor(repository: Path, capsys: pytest.CaptureFixture[str], monkeypatc
             "import nothing_of_this_name as torch",
             "is broken: ModuleNotFoundError: No module named 'nothing_of_this_name'",
         ),
-        ("raise ModuleNotFoundError(\"No module named 'torch'\")", diagnosing._NO_TORCH),
+        ("raise ModuleNotFoundError(\"No module named 'torch'\")", diagnosis._NO_TORCH),
         ("import os; os._exit(9)", "is broken: it ended without a word"),
     ],
 )
 def test_a_broken_torch_does_not_take_the_doctor_along(
     program: str, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(diagnosing, "_TORCH", program)
-    assert diagnosing._torch() == diagnosing.Sign("torch", "missing", told)
+    monkeypatch.setattr(diagnosis, "_TORCH", program)
+    assert diagnosis._torch() == diagnosis.Sign("torch", "missing", told)
 
 
 def test_doctor_lists_what_replays_need(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,7 +205,7 @@ def test_doctor_lists_what_replays_need(monkeypatch: pytest.MonkeyPatch) -> None
         return "9"
 
     monkeypatch.setattr("importlib.metadata.version", version)
-    signs = {sign.name: (sign.state, sign.told) for sign in diagnosing._libraries()}
+    signs = {sign.name: (sign.state, sign.told) for sign in diagnosis._libraries()}
     told = "not installed: needed for replay, beside torch; pip install '.[replay]' in the checkout"
     assert signs["numpy"] == ("missing", told) and signs["z3-solver"] == ("ok", "9")
 
@@ -214,8 +213,8 @@ def test_doctor_lists_what_replays_need(monkeypatch: pytest.MonkeyPatch) -> None
 def test_doctor_fails_when_something_is_broken(
     repository: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(diagnosing, "_torch", lambda: diagnosing.Sign("torch", "missing", ""))
-    monkeypatch.setitem(diagnosing._SPECS, "refuted", diagnosing._SPECS["proved"])
+    monkeypatch.setattr(diagnosis, "_torch", lambda: diagnosis.Sign("torch", "missing", ""))
+    monkeypatch.setitem(diagnosis._SPECS, "refuted", diagnosis._SPECS["proved"])
     (repository / "placelogic.toml").write_text("nothing = 1\n")
     assert main(["doctor"]) == 2
     out = capsys.readouterr().out

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from placelogic import parallel
-from placelogic.checking import Settings, check_files
 from placelogic.cli import main
 from placelogic.files import find
+from placelogic.session import parallel
+from placelogic.session.files import check_files
+from placelogic.session.settings import Settings
 from tests.gate.conftest import BAD, GOOD
 
 ROOT = Path(__file__).parents[2]

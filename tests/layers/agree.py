@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from itertools import product
 from random import Random
 
-from placelogic.checking import complete
+from msgspec import Struct, field
+
 from placelogic.elaborate import elaborate_file
+from placelogic.elaborate.complete import complete
 from placelogic.problem import SpecError
 from placelogic.program.program import Program
 from placelogic.prove import prove
@@ -19,8 +20,7 @@ MAX_DEVICES = 6
 LAYERS = (1, 2, 3)
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(Struct, frozen=True):
     verdict: str
     disagreement: str | None = None
     codes: frozenset[str] = field(default_factory=frozenset)

@@ -3,8 +3,9 @@ The same seed, the same text."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from random import Random
+
+from msgspec import Struct, field
 
 from placelogic.problem import SpecError
 
@@ -21,8 +22,7 @@ EXPERT = ("expert", *HIDDEN)
 EXPERT_FFN = ("expert", *FFN)
 
 
-@dataclass(slots=True)
-class Draft:
+class Draft(Struct):
     random: Random
     axes: list[str] = field(default_factory=list)
     head: list[str] = field(default_factory=list)
@@ -146,8 +146,7 @@ def _head(draft: Draft) -> None:
     draft.blocks.append(lines)
 
 
-@dataclass(slots=True)
-class Layer:
+class Layer(Struct):
     draft: Draft
     name: str
     lines: list[str]

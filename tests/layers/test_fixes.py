@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from placelogic.checking import check_text
 from placelogic.mend.edits import Edit, apply
+from placelogic.session.check import check_text
 
 HEAD = """mesh tp
 weights up { kind matrix }

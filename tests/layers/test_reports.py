@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from placelogic.checking import check_file
 from placelogic.report.diagnostic import FileReport, SpecReport
+from placelogic.session.check import check_file
 from placelogic.syntax.format import format_text
 
 PAGE = Path(__file__).with_name("cases") / "reports.place"

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from placelogic.checking import check_file
 from placelogic.report.diagnostic import SpecReport
+from placelogic.session.check import check_file
 from placelogic.syntax.format import format_text
 from tests.layers.agree import judge
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from placelogic.checking import complete
 from placelogic.elaborate import elaborate_file
+from placelogic.elaborate.complete import complete
 from placelogic.prove.prover import Decision, decide
 from placelogic.syntax.parse import parse
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from placelogic.checking import check_text
 from placelogic.report.diagnostic import Finding
+from placelogic.session.check import check_text
 from tests.layers.agree import Judged, judge
 from tests.layers.texts import gpt
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from placelogic.checking import Settings, check_file, check_text
 from placelogic.mend.edits import Edit, apply, offset
+from placelogic.session.check import check_file, check_text
+from placelogic.session.settings import Settings
 from placelogic.source import Span
 
 ROOT = Path(__file__).resolve().parents[2]

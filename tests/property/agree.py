@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import product
 from random import Random
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from placelogic.elaborate import elaborate_file
 from placelogic.elaborate.derive import derive
@@ -25,8 +27,7 @@ LOCAL = ("GI", "SC01", "SC02", "SC03", "SC04", "SC06", "CC02")
 """Faults that do not reach other weights before the first step is over."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mesh:
+class Mesh(Struct, frozen=True):
     """Axis sizes, and the open sizes and micro-batches."""
 
     sizes: Mapping[str, int]
@@ -37,8 +38,7 @@ class Mesh:
         return ", ".join(f"{name} = {value}" for name, value in shown.items())
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(Struct, frozen=True):
     """`disagreement`: None, or what proof and simulation say differently, in words.
     `meshes`: how many were simulated. `codes`: those of the findings."""
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from random import Random
+
+from msgspec import Struct, field
 
 STATES = ("params", "optimizer", "gradients", "activations")
 
 
-@dataclass(slots=True)
-class Group:
+class Group(Struct):
     """One weight group. `used`: "", "first", "last" or "first and last"; `on`: the axis of that."""
 
     name: str
@@ -30,8 +30,7 @@ class Group:
         return f"weights {self.name} {{ {', '.join(props)} }}"
 
 
-@dataclass(slots=True)
-class Place:
+class Place(Struct):
     """A `place` statement: modes by state, as words or letters."""
 
     target: str
@@ -57,8 +56,7 @@ def _letter(mode: str | None) -> str:
     return f"O({letter})" if words[-1] == "offloaded" and len(words) > 1 else letter
 
 
-@dataclass(slots=True)
-class Block:
+class Block(Struct):
     """A step, or a loop in it: lines and loops, in order."""
 
     head: str
@@ -74,8 +72,7 @@ class Block:
         return Block(self.head, [one.copy() if isinstance(one, Block) else one for one in self.body])
 
 
-@dataclass(slots=True)
-class Draft:
+class Draft(Struct):
     """`roles`: axis (or product) -> what it is for. `lines`: everything that needs no structure."""
 
     atoms: list[str]

@@ -6,7 +6,8 @@ import time
 import traceback
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from tests.property.agree import judge
 from tests.property.generate import BACKWARD, generate
@@ -14,8 +15,7 @@ from tests.property.generate import BACKWARD, generate
 CHUNK = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(Struct, frozen=True):
     seed: int
     verdict: str
     disagreement: str | None

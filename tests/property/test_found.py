@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from placelogic.checking import check_text
+from placelogic.session.check import check_text
 from tests.property.agree import judge
 
 FOUND = sorted(Path(__file__).with_name("found").glob("*.place"))

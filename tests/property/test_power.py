@@ -6,10 +6,10 @@ An agreement of two judges says little if it would also hold with a wrong one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from placelogic.layers import arriving as lines
 from placelogic.program.expr import number

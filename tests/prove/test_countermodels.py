@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 import placelogic
-from placelogic.checking import complete
 from placelogic.elaborate import elaborate_file
+from placelogic.elaborate.complete import complete
 from placelogic.program.program import Program
 from placelogic.prove.statements import load
 from placelogic.simulate import Outcome, simulate

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 import placelogic
-from placelogic.checking import Settings, check_text, complete
 from placelogic.elaborate import elaborate_file
-from placelogic.evidence import rechecked
-from placelogic.exporting import sha256
+from placelogic.elaborate.complete import complete
+from placelogic.evidence.export import sha256
+from placelogic.evidence.gather import rechecked
 from placelogic.prove import Options, decide, second
 from placelogic.prove.formula import FALSE, TRUE
 from placelogic.prove.formula import test as compare
@@ -22,6 +22,8 @@ from placelogic.prove.ratio import const, var
 from placelogic.prove.recheck import Second, recheck
 from placelogic.prove.solver import Answer
 from placelogic.report.diagnostic import Recheck, SpecReport
+from placelogic.session.check import check_text
+from placelogic.session.settings import Settings
 from placelogic.source import Span
 from placelogic.syntax.parse import parse
 
@@ -58,7 +60,7 @@ def counts(path: Path) -> Counter[str]:
             continue
         assert not told, spec
         if spec.recheck is not None:
-            found.update({name: getattr(spec.recheck, name) for name in Recheck.__dataclass_fields__})
+            found.update({name: getattr(spec.recheck, name) for name in Recheck.__struct_fields__})
         else:
             assert spec.verdict == "error"
     return found

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 
-from placelogic.checking import complete
+from msgspec.structs import replace
+
 from placelogic.elaborate import elaborate_file
+from placelogic.elaborate.complete import complete
 from placelogic.problem import SpecError
 from placelogic.prove import prove
 from placelogic.replay.cases import Case, cases

@@ -7,8 +7,10 @@ import select
 import sys
 import types
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from placelogic.problem import SpecError
 from placelogic.program.program import Program
@@ -16,7 +18,7 @@ from placelogic.replay.cases import Case
 from placelogic.replay.script import MOST_DEVICES, NotShown, has_blocks, inside_layers, script
 from placelogic.replay.script.build import Build
 from placelogic.replay.script.layers import Layered
-from placelogic.replaying import judged
+from placelogic.replay.specs import judged
 from placelogic.report.diagnostic import Finding
 from tests.replay.helpers import cases_of
 
@@ -24,8 +26,7 @@ SECONDS = 60.0
 DIFFERENT, SAME = "DIFFERENT from one device", "the same as one device"
 
 
-@dataclass(frozen=True)
-class Shown:
+class Shown(Struct, frozen=True):
     """A refuted spec. `text`: its script; None: `reason` says why there is none."""
 
     name: str

@@ -8,8 +8,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from placelogic.checking import complete
 from placelogic.elaborate import elaborate_file
+from placelogic.elaborate.complete import complete
 from placelogic.program import block as bl
 from placelogic.program.ops import Origin
 from placelogic.replay.blocks.functions import Here, function
@@ -18,9 +18,9 @@ from placelogic.replay.blocks.lay import Lay, joined, piece
 from placelogic.replay.blocks.loss import Loss
 from placelogic.replay.blocks.matrices import Matrices
 from placelogic.replay.cases import Case
-from placelogic.run.group import Group
 from placelogic.replay.judge import Choice, replay
 from placelogic.run.grid import Grid
+from placelogic.run.group import Group
 from placelogic.run.stop import GroupStop
 from placelogic.run.work import Work
 from placelogic.simulate.layers.setting import Setting

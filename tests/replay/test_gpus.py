@@ -15,7 +15,7 @@ from placelogic.replay import launch
 from placelogic.replay.launch import Place
 from placelogic.replay.native import parallel, replay
 from placelogic.replay.native.recognise import Native, NoComponent
-from placelogic.replaying import need_torch
+from placelogic.replay.specs import need_torch
 
 CUDA = Place("cuda")
 NCCL = "cpu:gloo,cuda:nccl"

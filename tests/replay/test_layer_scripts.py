@@ -13,7 +13,7 @@ import pytest
 from placelogic.cli import main
 from placelogic.problem import SpecError
 from placelogic.replay.script import script
-from placelogic.replaying import judged
+from placelogic.replay.specs import judged
 from tests.replay.helpers import ROOT
 from tests.replay.shown import DIFFERENT, SAME, Shown, of_right_steps, printed, written
 

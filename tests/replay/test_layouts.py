@@ -6,8 +6,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from placelogic.checking import complete
 from placelogic.elaborate import elaborate_file
+from placelogic.elaborate.complete import complete
 from placelogic.replay.shape import Shape, TooLarge
 from placelogic.run.grid import Grid
 from placelogic.run.group import Group

@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import pytest
 
-from placelogic.checking import complete
 from placelogic.elaborate import elaborate_file
+from placelogic.elaborate.complete import complete
 from placelogic.program.program import Program
 from placelogic.prove import prove
 from placelogic.replay.cases import Case, Left, cases

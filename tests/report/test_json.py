@@ -9,7 +9,18 @@ import jsonschema
 import pytest
 
 from placelogic import __version__
-from placelogic.report.diagnostic import Acceptance, Counterexample, DeviceRow, FileReport, Finding, Obligations, Recheck, Report, SpecReport, TextEdit
+from placelogic.report.diagnostic import (
+    Acceptance,
+    Counterexample,
+    DeviceRow,
+    FileReport,
+    Finding,
+    Obligations,
+    Recheck,
+    Report,
+    SpecReport,
+    TextEdit,
+)
 from placelogic.report.json import as_dict, render
 from placelogic.report.load import file_report
 from placelogic.source import NOWHERE, Span

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from placelogic.report.diagnostic import Counterexample, DeviceRow, FileReport, Finding, Obligations, Report, SpecReport
 from placelogic.report.layout import cells, plain

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from placelogic.showing import show_text
+from placelogic.session.show import show_text
 
 SPEC = """mesh dp, tp, pp
 let P

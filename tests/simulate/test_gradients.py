@@ -9,8 +9,25 @@ import pytest
 from placelogic.simulate import Item, SimulationTooLarge, coefficients, simulate, simulate_any
 
 from .build import (
-    acc, always_right, axes, cut, default, gather, job, layout, loop, loss, publish, red, run, scale, scale_loss,
-    star, upd, weights, wrong_from,
+    acc,
+    always_right,
+    axes,
+    cut,
+    default,
+    gather,
+    job,
+    layout,
+    loop,
+    loss,
+    publish,
+    red,
+    run,
+    scale,
+    scale_loss,
+    star,
+    upd,
+    weights,
+    wrong_from,
 )  # fmt: skip
 
 DATA = dict(split="dp")

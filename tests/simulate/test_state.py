@@ -8,8 +8,29 @@ from placelogic.program.catalog import Needs
 from placelogic.simulate import simulate
 
 from .build import (
-    R, acc, always_right, clip, copy_from, cut, default, different, fetch, job, layout, loop, publish, red, refresh,
-    run, scale, seed_from, skip, star, upd, weights, wrong_from,
+    R,
+    acc,
+    always_right,
+    clip,
+    copy_from,
+    cut,
+    default,
+    different,
+    fetch,
+    job,
+    layout,
+    loop,
+    publish,
+    red,
+    refresh,
+    run,
+    scale,
+    seed_from,
+    skip,
+    star,
+    upd,
+    weights,
+    wrong_from,
 )  # fmt: skip
 
 

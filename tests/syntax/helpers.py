@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass
+from msgspec import Struct
 
 
 def meaning(node):
     """The tree as nested tuples, without spans."""
     if isinstance(node, tuple):
         return tuple(meaning(item) for item in node)
-    if is_dataclass(node):
-        values = (meaning(getattr(node, field.name)) for field in fields(node) if field.compare and field.name != "span")
+    if isinstance(node, Struct):
+        values = (meaning(getattr(node, name)) for name in node.__struct_fields__ if name not in ("span", "identifiers"))
         return (type(node).__name__, *values)
     return node
 
@@ -20,12 +20,12 @@ def spans(node):
     if isinstance(node, tuple):
         for item in node:
             yield from spans(item)
-    elif is_dataclass(node):
-        for field in fields(node):
-            if field.name == "span":
+    elif isinstance(node, Struct):
+        for name in node.__struct_fields__:
+            if name == "span":
                 yield node, node.span
             else:
-                yield from spans(getattr(node, field.name))
+                yield from spans(getattr(node, name))
 
 
 def cut(text: str, span) -> str:

@@ -12,8 +12,8 @@ import pytest
 import reports
 
 import placelogic
-from placelogic.checking import complete
 from placelogic.elaborate import elaborate_file
+from placelogic.elaborate.complete import complete
 from placelogic.program.expr import Name, evaluate, holds
 from placelogic.program.program import Program
 from placelogic.simulate import SimulationTooLarge, simulate_any

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
-@dataclass(frozen=True)
-class Want:
+class Want(Struct, frozen=True):
     """`mesh`: the sizes of the smallest counterexample that are not 1. `microbatches`: its M.
     `applies`: what some device applies, where one device applies `single`. `fault`: the class.
     `codes`: the first code is one of these. `absent`: codes that must not be reported.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from placelogic.files import whole
 from placelogic.frontends.config import Config, Setting
@@ -12,8 +12,7 @@ from placelogic.problem import Problem, SpecError
 Z = "zero_optimization"
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(Struct, frozen=True):
     """Sizes, None where they are open. `hf`: the Trainer fills in "auto". `mics`: devices of a MiCS group, 0 for none."""
 
     stage: Setting

@@ -5,18 +5,17 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch.distributed as dist
+from msgspec import Struct
 
 from placelogic.frontends.live.problems import refuse
 
 Axes = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class MeshAxes:
+class MeshAxes(Struct, frozen=True):
     """Names and sizes of a mesh, as this rank sees it. `groups`: for every set of axes longer than 1, the
     ranks that differ from this one along these axes only; the longest set of names for equal ranks is
     impossible, because axes of size 1 take no part."""

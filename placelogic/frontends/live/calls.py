@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 import torch.distributed as dist
+from msgspec import Struct
 
 from placelogic.frontends.live.axes import ranks_of
 
@@ -41,8 +41,7 @@ WHOLE = {
 """Where the whole message is what comes out; for functional operations that is the result."""
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """`sources` are what is sent, `results` what comes of it; `whole` the tensors of the whole message."""
 
     operation: str

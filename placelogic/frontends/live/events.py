@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
+
+from msgspec import Struct
 
 Axes = tuple[str, ...]
 
@@ -17,8 +18,7 @@ Purpose = Literal["weights", "model", "scalar", "control"]
 `control`: no floating-point numbers."""
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(Struct, frozen=True):
     """One collective, or one transfer between two ranks, in the order they were issued.
 
     `op`: sum, avg, max, ...; None where nothing is reduced. `axes`: along which its ranks lie; None when they
@@ -46,8 +46,7 @@ class Event:
     again: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Fed:
+class Fed(Struct, frozen=True):
     """A gradient as the optimizer was given it: `factor` is what it was multiplied by since it was last
     communicated, by event number `parent` (None: never). `computed`: also multiplied by a number that was
     computed in the step, as clipping does."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
 
-from placelogic.checking import complete
+from msgspec import Struct
+
+from placelogic.elaborate.complete import complete
 from placelogic.frontends.live.problems import refuse
 from placelogic.problem import closest
 from placelogic.program.expr import TOKENS, Expr, evaluate, names
@@ -17,8 +18,7 @@ from placelogic.program.program import Program, Reduce, Scale, Weights, flat
 Axes = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Expected:
+class Expected(Struct, frozen=True):
     """One collective for one group of weights: `bytes` of the whole message, `times` in a step, among
     `members` devices along `axes` (atoms of the spec)."""
 
@@ -35,8 +35,7 @@ class Expected:
         return self.bytes * self.times
 
 
-@dataclass(frozen=True, slots=True)
-class Scaling:
+class Scaling(Struct, frozen=True):
     """What one group's gradient is multiplied by between backward and update: `factor` by everything that the
     step says, `means` by its reductions alone (a `scale` may stand in the loss instead). `axes`: of all of
     its reductions, those of size 1 left out. `tokens`: it is also divided by a token count."""
@@ -48,8 +47,7 @@ class Scaling:
     tokens: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """`meanings`: axes of the mesh -> atoms of the spec. `carriers`: atoms along which a model sends
     activations. `stages`: the axis of the pipeline, where it has several stages. `norm`: atoms over which
     squares must be summed for clipping."""

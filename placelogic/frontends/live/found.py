@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
+
+from msgspec import Struct
 
 Axes = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(Struct, frozen=True):
     """One statement of a parameter along axes: modes in the words of the language, params, optimizer,
     gradients, activations (None: not said). `why` is what it was read from."""
 
@@ -22,8 +22,7 @@ class Placed:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Gradient:
+class Gradient(Struct, frozen=True):
     """How gradients are combined, in lines of the language. `fresh` acts in every micro-batch before it is
     accumulated, `running` on the sum so far, `after` once after the loop, `publish` after the update. `why` is
     what they were read from."""
@@ -36,8 +35,7 @@ class Gradient:
     why: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(Struct, frozen=True):
     """One parameter. `shape` is that of the whole tensor; `place` are its statements, those that cut one
     dimension with the outer one first; `precision` is state -> dtype. `remarks`: what was taken for granted.
     `padded`: how much larger its messages over the axes `padded_over` are than what they are about."""
@@ -78,8 +76,7 @@ class Parameter:
         return tuple(f"d{number}" for number in range(len(self.shape)))
 
 
-@dataclass(frozen=True, slots=True)
-class Pipeline:
+class Pipeline(Struct, frozen=True):
     """Stages on an axis. `divides`: gradients are divided by the number of micro-batches at the end of a
     step, as the schedule says; None where no schedule was given."""
 
@@ -90,8 +87,7 @@ class Pipeline:
     divides: bool | None
 
 
-@dataclass(frozen=True, slots=True)
-class Model:
+class Model(Struct, frozen=True):
     """Everything that was found. `splits` says per axis what it splits (batch, sequence, tokens), and why."""
 
     names: Axes

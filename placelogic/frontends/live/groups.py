@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
+
+from msgspec import Struct
 
 from placelogic.frontends.live.found import Model, Parameter
 from placelogic.program.catalog import KINDS, SPLITS
@@ -13,8 +14,7 @@ TAKEN = {*KINDS, *SPLITS, "microbatches", "params", "gradients", "optimizer", "a
 """Words that would read strangely, or mean something else, as the name of weights."""
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Struct, frozen=True):
     """`members` differ in their place in the model only. `ends`: the stages that have it, first or last,
     where it is one of them; `dealt`: it is dealt out over all stages."""
 

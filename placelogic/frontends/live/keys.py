@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from placelogic.frontends.live.events import Event
 from placelogic.frontends.live.expected import Expected, Plan
@@ -13,8 +14,7 @@ Axes = frozenset[str]
 Kind = Literal["missing", "extra", "other group", "other operation", "other size"]
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(Struct, frozen=True):
     """What can be told apart: an operation among so many devices along axes (atoms of the spec)."""
 
     operation: str
@@ -22,8 +22,7 @@ class Key:
     members: int
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """One key: bytes that the spec wants per step, bytes that were sent, in how many calls."""
 
     key: Key
@@ -32,8 +31,7 @@ class Row:
     calls: int
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Struct, frozen=True):
     """`weights`: groups it is about, where that can be told."""
 
     kind: Kind
@@ -41,8 +39,7 @@ class Difference:
     weights: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """`notes` never make a run disagree."""
 
     rows: tuple[Row, ...]
@@ -50,8 +47,7 @@ class Found:
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(Struct, frozen=True):
     """Gives events their keys. `whole`: every group of the mesh that this rank is in, by its ranks, in axes of
     the mesh."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import torch
+from msgspec import Struct
 from torch import nn
 from torch.distributed.tensor import DTensor
 
@@ -15,8 +15,7 @@ from placelogic.frontends.live.problems import refuse
 from placelogic.program.catalog import OPTIMIZERS
 
 
-@dataclass(frozen=True, slots=True)
-class Updated:
+class Updated(Struct, frozen=True):
     """`zero`: the axes whose devices share the state, a whole parameter each; `moments`: the dtype of the
     state where there is one already."""
 
@@ -25,8 +24,7 @@ class Updated:
     moments: Any
 
 
-@dataclass(frozen=True, slots=True)
-class Updates:
+class Updates(Struct, frozen=True):
     """By id of the parameter. Raises SpecError when asked for one that two optimizers hold."""
 
     found: dict[int, Updated]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
 from torch import nn
 
 from placelogic.frontends.live.axes import MeshAxes
@@ -23,8 +23,7 @@ SCHEDULES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(Struct, frozen=True):
     """The modules that were passed, with the number of their stage, and the pipeline they are part of:
     its process group (None: there is none) and what the schedule says."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+from msgspec import Struct, field
 from torch import nn
 from torch.distributed.tensor import DTensor
 
@@ -32,8 +32,7 @@ def dtype_name(dtype: Any, what: str) -> str:
     return name
 
 
-@dataclass(slots=True)
-class Reader:
+class Reader(Struct):
     """Reads modules of one rank. `batch` collects the axes that wrappers split the batch over, `tensor` those
     along which some parameter is cut as it is computed with. `no_sync`: whether wrappers are told to combine
     gradients in the last micro-batch only; None: as each is mostly used, DDP once and fully_shard always."""
@@ -93,8 +92,7 @@ class Reader:
         return sorted(cuts, key=lambda cut: bool(inner & set(cut[0])))
 
 
-@dataclass(slots=True)
-class _One:
+class _One(Struct):
     """One parameter on its way to a record."""
 
     reader: Reader

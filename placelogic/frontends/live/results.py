@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from placelogic.frontends.live.keys import Difference, Row
 
@@ -15,8 +16,7 @@ if TYPE_CHECKING:
     from placelogic.report.diagnostic import Report
 
 
-@dataclass(frozen=True, slots=True)
-class LiveSpec:
+class LiveSpec(Struct, frozen=True):
     """`text` is a spec, whole and readable. `weights`: the parameters of each group of weights by their names
     in the model; those of other pipeline stages too. `held`: bytes of params, gradients and optimizer state
     that this rank held when it was read; counters of steps are left out. `padded`: how much larger messages about
@@ -32,7 +32,7 @@ class LiveSpec:
 
     def check(self, **options: Any) -> Report:
         """As `placelogic.check`."""
-        from placelogic.checking import check
+        from placelogic.session.files import check
 
         return check(self.text, **options)
 
@@ -40,8 +40,7 @@ class LiveSpec:
         Path(path).write_text(self.text, encoding="utf-8")
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """A recorded step against a spec, on one rank. `rows` are sums of bytes by operation and axes."""
 
     spec: str

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import torch
+from msgspec import Struct
+from msgspec.structs import replace
 from torch.multiprocessing.reductions import StorageWeakRef
 
 BOUND = 2**20
 """Floating numbers are read as the nearest fraction with a denominator up to this: 1/3, not a sum of powers of two."""
 
 
-@dataclass(frozen=True, slots=True)
-class Story:
+class Story(Struct, frozen=True):
     """`factor`: what the content was multiplied by since it was computed or communicated (None: unknown);
     `parent`: the event it came out of; `computed`: multiplied by a tensor as well; `norm`: norms of tensors."""
 
@@ -28,8 +28,7 @@ class Story:
 NEW = Story()
 
 
-@dataclass(frozen=True, slots=True)
-class Region:
+class Region(Struct, frozen=True):
     start: int
     end: int
     story: Story

@@ -7,11 +7,11 @@ torch/distributed/optim/zero_redundancy_optimizer.py, torch/distributed/tensor/p
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from typing import Any
 
+from msgspec import Struct
 from torch import nn
 from torch.distributed._composable.contract import _get_registry
 from torch.nn.parallel import DistributedDataParallel
@@ -30,8 +30,7 @@ REFUSED = {
 COUPLED = ("BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm")
 
 
-@dataclass(frozen=True, slots=True)
-class Replicas:
+class Replicas(Struct, frozen=True):
     """The parameters of one DistributedDataParallel. `ignored`: ids of those that it does not reduce. `reduce`: the
     dtype on the wire, where it is another than that of the gradients."""
 
@@ -41,8 +40,7 @@ class Replicas:
     reduce: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Shards:
+class Shards(Struct, frozen=True):
     """One parameter under fully_shard. `divide`: the number gradients are divided by, where it is not the
     number of devices. `reshard`: as the language says it, None where it is the default (true). `compute`, `reduce`:
     dtypes of the gathered parameters and of the reduction, None where it is that of the parameter. `padded`: how

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
+
+from msgspec import Struct
 
 from placelogic.frontends.live.found import Gradient, Model, Placed
 from placelogic.frontends.live.groups import Group
@@ -13,8 +14,7 @@ from placelogic.frontends.live.groups import Group
 T = TypeVar("T", bound=Hashable)
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+class Said(Struct, frozen=True):
     """What a model cannot tell, and the caller said or left at its default. `loss` in words of the language.
     `open_sizes`: sizes of the mesh are left open."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from placelogic.files import whole
 from placelogic.frontends.config import Config, Setting
@@ -10,8 +10,7 @@ from placelogic.frontends.request import Request
 from placelogic.problem import Problem, SpecError
 
 
-@dataclass(frozen=True, slots=True)
-class Sizes:
+class Sizes(Struct, frozen=True):
     """`world`: None where it is not known; then data-parallel sizes stay open. `sp`: whether sequence
     parallelism is in force."""
 

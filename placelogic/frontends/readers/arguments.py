@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct, field
 
 from placelogic.files import whole
 from placelogic.frontends.values import MAX_VALUES, Value
@@ -16,14 +17,20 @@ from placelogic.source import Span
 
 _OPTION = re.compile(r"--[A-Za-z][\w.-]*")
 _ASSIGNMENT = re.compile(r"(?:export\s+)?([A-Za-z_]\w*)=(.*)", re.DOTALL)
-_VARIABLE = re.compile(r"\$(?:\{([A-Za-z_]\w*)(?::?-([^}]*))?\}|([A-Za-z_]\w*))")
+_VARIABLE = re.compile(r"\$(?:\{([A-Za-z_]\w{0,99})(?::?-([^}]{0,200}))?\}|([A-Za-z_]\w*))")
+_PART = re.compile(r""""((?:[^"\\]|\\.)*)"|'([^']*)'|((?:\\.|[^"'\\])+|\\)""", re.DOTALL)
+_LONGEST = 10_000
+"""Characters of a word with its variables filled in; the rest is left out."""
+MAX_FILLED = 1_000_000
+"""Characters of all words with their variables filled in: they multiply."""
+
 _TOKEN = re.compile(r"""\\\n|\n|[ \t\r]+|\#[^\n]*|[();]|&&|\|\||[|&]|
                         (?:\\.|"(?:[^"\\]|\\.)*"|'[^']*'|\$\([^()]*\)|[^\s();|&"'\\]|\\)+""", re.VERBOSE | re.DOTALL)  # fmt: skip
 
 
 def read_arguments(text: str, path: str) -> Value:
     """The settings of a file of arguments. Raises SpecError PL500, PL506 or PL507."""
-    if re.search(r"^\s*(?:MODEL_ARGS\s*:|['\"]?--[\w-]+['\"]?\s*:|[a-z_]+:\s*(?:$|\S))", text, re.MULTILINE) and (
+    if re.search(r"^[ \t]*(?:MODEL_ARGS\s*:|['\"]?--[\w-]+['\"]?\s*:|[a-z_]+:\s*(?:$|\S))", text, re.MULTILINE) and (
         path.endswith((".yaml", ".yml")) or "MODEL_ARGS:" in text
     ):
         return _from_yaml(text, path)
@@ -63,17 +70,17 @@ def _name(text: str) -> str:
     return text.removeprefix("--").replace("_", "-")
 
 
-@dataclass(slots=True)
-class _Words:
+class _Words(Struct):
     """The words of a script, variables filled in; `--` between commands ends the values of an option."""
 
     text: str
     path: str
     branches: bool = False
+    room: int = MAX_FILLED
 
     def all(self) -> list[tuple[str, Span]]:
         variables: dict[str, str] = {}
-        found: list[tuple[str, Span]] = []
+        found = _Bounded(self.path)
         line, start, inside, fresh = 1, 0, 0, True
         for match in _TOKEN.finditer(self.text):
             word = match[0]
@@ -97,31 +104,55 @@ class _Words:
                 self.branches = True
             assigned = _ASSIGNMENT.fullmatch(word) if not inside and not word.startswith("-") else None
             if assigned:
-                value = _filled(_unquoted(assigned[2]), variables)
+                value = self.filled(assigned[2], variables)
                 variables.setdefault(assigned[1], value)
                 if variables[assigned[1]] != value:
                     variables[assigned[1]] = f"${assigned[1]}"  # more than one value: not followed
                 if "--" in value:
-                    found += [("", span), *((one, span) for one in value.split()), ("", span)]
+                    found.append(("", span), *((one, span) for one in value.split()), ("", span))
                 continue
             fresh = False
-            found.append((_filled(_unquoted(word), variables), span))
-            if len(found) > MAX_VALUES:
-                raise SpecError(Problem("PL502", f"this file holds more than {MAX_VALUES} words", whole(self.path)))
-        return found
+            found.append((self.filled(word, variables), span))
+        return found.words
+
+    def filled(self, word: str, variables: Mapping[str, str]) -> str:
+        """Without quotes, and with the values of variables. Raises SpecError PL502 where they multiply."""
+        value = _filled(_unquoted(word), variables)
+        self.room -= len(value)
+        if self.room < 0:
+            message = f"variables filled in, this file holds more than {MAX_FILLED} characters"
+            raise SpecError(Problem("PL502", message, whole(self.path), "is this a launch script?"))
+        return value
+
+
+class _Bounded(Struct):
+    """The words found so far. Raises SpecError PL502 beyond the bound."""
+
+    path: str
+    words: list[tuple[str, Span]] = field(default_factory=list)
+
+    def append(self, *words: tuple[str, Span]) -> None:
+        self.words += words
+        if len(self.words) > MAX_VALUES:
+            raise SpecError(Problem("PL502", f"this file holds more than {MAX_VALUES} words", whole(self.path)))
 
 
 def _unquoted(word: str) -> str:
-    parts = re.findall(r'(?s)"((?:[^"\\]|\\.)*)"|\'([^\']*)\'|([^"\']+)', word)
+    parts = _PART.findall(word)
     return "".join(a.replace("\\\n", " ") or b or re.sub(r"\\(.)", r"\1", c) for a, b, c in parts)
 
 
 def _filled(word: str, variables: Mapping[str, str]) -> str:
-    def value(match: re.Match[str]) -> str:
+    parts: list[str] = []
+    length = end = 0
+    for match in _VARIABLE.finditer(word):
         name = match[1] or match[3]
-        return variables.get(name, match[2] if match[2] is not None else match[0])
-
-    return _VARIABLE.sub(value, word)[:10_000]
+        parts += (word[end : match.start()], variables.get(name, match[2] if match[2] is not None else match[0]))
+        end = match.end()
+        length += len(parts[-2]) + len(parts[-1])
+        if length >= _LONGEST:
+            break
+    return "".join([*parts, word[end:]])[:_LONGEST]
 
 
 def _options(words: Iterator[tuple[str, Span]], path: str, *, branches: bool) -> dict[str, Value]:

@@ -9,13 +9,14 @@ import re
 from bisect import bisect_right
 from dataclasses import dataclass, field
 
-from placelogic.frontends.values import Count, Value
+from placelogic.frontends.values import MAX_DIGITS, Count, Value
 from placelogic.problem import Problem, SpecError
 from placelogic.source import Span
 
 _SPACE = re.compile(r"(?:\s+|//[^\n]*|#[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 _NUMBER = re.compile(r"-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w.])")
+_DIGITS = re.compile(r"-?[\d.]+")
 _WORD = re.compile(r"[A-Za-z_$][\w.$-]*")
 _WORDS = {"true": True, "false": False, "null": None}
 
@@ -89,11 +90,11 @@ class _Reader:
     def scalar(self) -> None | bool | int | float | str:
         if match := _STRING.match(self.text, self.position):
             return self.string(match)
+        if (match := _DIGITS.match(self.text, self.position)) and len(match[0]) > MAX_DIGITS:
+            raise SpecError(Problem("PL500", "this number is too long", self.span(match.start(), match.end())))
         if match := _NUMBER.match(self.text, self.position):
             self.position = match.end()
             digits = match[0]
-            if len(digits) > 300:
-                raise SpecError(Problem("PL500", "this number is too long", self.span(match.start(), match.end())))
             return int(digits) if re.fullmatch(r"-?\d+", digits) else float(digits)
         if match := _WORD.match(self.text, self.position):
             word = match[0]

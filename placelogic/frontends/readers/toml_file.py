@@ -4,10 +4,12 @@ Dates and lists of tables are refused; the configurations read here have none.""
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from bisect import bisect_right
 from typing import Any
 
-from placelogic.frontends.values import Count, Value
+from msgspec import Struct, field
+
+from placelogic.frontends.values import MAX_DIGITS, Count, Value
 from placelogic.problem import Problem, SpecError
 from placelogic.source import Span
 
@@ -26,13 +28,16 @@ def read_toml(text: str, path: str) -> Value:
     return _Reader(text, path, Count(path)).file()
 
 
-@dataclass(slots=True)
-class _Reader:
+class _Reader(Struct):
     text: str
     path: str
     count: Count
     position: int = 0
     root: dict[str, Any] = field(default_factory=dict)
+    starts: list[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.starts = [0, *(match.end() for match in re.finditer("\n", self.text))]
 
     def file(self) -> Value:
         table = self.root
@@ -123,7 +128,7 @@ class _Reader:
             if pattern is _WORD:
                 return match[0] == "true"
             digits = match[0].replace("_", "")
-            if len(digits) > 300:
+            if len(digits) > MAX_DIGITS:
                 raise self.wrong("this number is too long")
             return int(digits, 0) if re.fullmatch(r"[+-]?(?:0[xob]\w+|[1-9]\d*|0)", digits) else float(digits)
         raise self.wrong("a value is expected here")
@@ -142,8 +147,8 @@ class _Reader:
         return SpecError(Problem("PL500", message, self.span(self.position, self.position + 1)))
 
     def span(self, start: int, end: int) -> Span:
-        line = self.text.count("\n", 0, start) + 1
-        column = start - (self.text.rfind("\n", 0, start) + 1) + 1
+        line = bisect_right(self.starts, start)
+        column = start - self.starts[line - 1] + 1
         return Span(self.path, line, column, line, column + max(end - start, 1))
 
 

@@ -3,11 +3,12 @@ aliases are followed within bounds."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from placelogic.files import whole
-from placelogic.frontends.values import Count, Value, plain
+from placelogic.frontends.values import MAX_DIGITS, Count, Value, plain
 from placelogic.problem import Problem, SpecError
 from placelogic.source import Span
 
@@ -17,9 +18,16 @@ if TYPE_CHECKING:
 _PLAIN = ("null", "bool", "int", "float", "str", "timestamp", "seq", "map", "merge", "value")
 
 
+MAX_CHARACTERS = 200_000
+"""Of a file: reading YAML takes ten times as long as other forms."""
+
+
 def read_yaml(text: str, path: str) -> Value:
     """The value of a YAML text with one document. Raises SpecError: PL500 with the place of what is wrong,
     PL502 beyond the bounds."""
+    if len(text) > MAX_CHARACTERS:
+        raise SpecError(Problem("PL502", f"this file holds more than {MAX_CHARACTERS} characters", whole(path),
+                                "is this a configuration?"))  # fmt: skip
     import yaml
 
     try:
@@ -95,6 +103,8 @@ class _Builder:
 
     def scalar(self, node: Any, span: Span) -> None | bool | int | float | str:
         kind = node.tag.rpartition(":")[2]
+        if kind in ("int", "float") and len(node.value) > MAX_DIGITS:
+            raise SpecError(Problem("PL500", "this number is too long", span))
         try:
             if kind == "null":
                 return None
@@ -104,8 +114,8 @@ class _Builder:
                 return int(self.loader.construct_yaml_int(node))
             if kind == "float":
                 return float(self.loader.construct_yaml_float(node))
-        except (ValueError, OverflowError):
-            raise SpecError(Problem("PL500", f"`{node.value[:40]}` is no number that can be read", span)) from None
+        except (ValueError, OverflowError, LookupError):  # PyYAML looks before it checks
+            raise SpecError(Problem("PL500", f"`{node.value[:40]}` is no value of this kind", span)) from None
         return _exponent(node.value) if node.style is None else str(node.value)
 
 

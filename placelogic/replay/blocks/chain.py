@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import torch
+from msgspec import Struct
 
 from placelogic.program import block as bl
 from placelogic.program.block import Block
@@ -28,8 +28,7 @@ from placelogic.simulate.layers.habits import Habits
 from placelogic.simulate.layers.one import inputs, weights_dims
 
 
-@dataclass(slots=True)
-class Ran:
+class Ran(Struct):
     """One operation that was run: what its gradients are found from. `elements`: the numbers of the
     elements of its weights that it used."""
 
@@ -40,8 +39,7 @@ class Ran:
     loss: Loss | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Numbers:
+class Numbers(Struct, frozen=True):
     """`values`: weights -> all their elements, zeros where this device has none; `matrices`: how operations
     use them; `stream`: what random numbers of this pass depend on; `value`: of an expression over sizes."""
 

@@ -7,10 +7,10 @@ that of gpt-oss has), and dropout multiplies by a number near one that is drawn 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 import torch
 import torch.nn.functional as F
+from msgspec import Struct, field
 
 from placelogic.program import block as bl
 from placelogic.replay.blocks.held import at_places
@@ -22,8 +22,7 @@ Function = Callable[..., torch.Tensor]
 """Of the weights, where there are some, and of the inputs."""
 
 
-@dataclass(frozen=True, slots=True)
-class Here:
+class Here(Struct, frozen=True):
     """What an operation needs on one device. `mine`: places that its weights or experts cover; `sizes`: of
     whole dimensions; `stream`: what its random numbers are drawn from; `position`: where a place is taken to stand,
     of what was made first, `key_position` of keys."""

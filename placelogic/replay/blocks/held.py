@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
+from msgspec import Struct
 
 from placelogic.replay.blocks.lay import Lay
 from placelogic.simulate.layers.arrays import Labels
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(Struct, frozen=True):
     """`lays`: of every device; `data`: what this rank has."""
 
     lays: tuple[Lay, ...]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from placelogic.run.stop import GroupStop
 from placelogic.simulate.layers.arrays import Labels
 
 
-@dataclass(frozen=True, slots=True)
-class Lay:
+class Lay(Struct, frozen=True):
     """`labels[i]`: which places of dimension `dims[i]` of the whole tensor are here, in order."""
 
     dims: tuple[str, ...]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
+from msgspec import Struct
 
 from placelogic.replay.blocks.held import at_places
 from placelogic.replay.blocks.lay import Lay
@@ -13,8 +12,7 @@ from placelogic.replay.data import generator
 from placelogic.run.stop import GroupStop
 
 
-@dataclass(frozen=True, slots=True)
-class Loss:
+class Loss(Struct, frozen=True):
     """Cross entropy on one device. `comm`: the devices that share out the vocabulary with this one."""
 
     lay: Lay

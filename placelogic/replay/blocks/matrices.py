@@ -6,11 +6,11 @@ Every operation has one of its own, except that a table is shared by all that lo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from math import prod
 
 import torch
+from msgspec import Struct
 
 from placelogic.program import block as bl
 from placelogic.program.program import Axes, Cut, Layout, Weights
@@ -22,8 +22,7 @@ from placelogic.simulate.layers.one import weights_dims
 from placelogic.simulate.layers.setting import Setting
 
 
-@dataclass(frozen=True, slots=True)
-class Matrix:
+class Matrix(Struct, frozen=True):
     """`dims`: its dimensions, in the order of its elements; `sides`: what it makes, and what it contracts.
     `cut`: axis -> the dimension that it is cut on while it is used. `layer`: its layer among those of the group."""
 

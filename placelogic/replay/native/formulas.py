@@ -6,7 +6,8 @@ from what its strategy needs are told with their cause."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from placelogic.replay.native.recognise import Native
 from placelogic.replay.native.transformer import Sizes
@@ -20,8 +21,7 @@ REBUILD = "the buckets of gradients are laid out anew"
 THRICE = "Adam reads a gradient three times, and DTensor sums the parts of a norm's each time"
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """What one rank works with: `matrices` and `norms` count parameters, of its layers and ends."""
 
     layers: int

@@ -5,10 +5,10 @@ Values are wrong by design, so nothing is compared; what is held and sent is cou
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from math import prod
 
 import torch.distributed as dist
+from msgspec import Struct
 
 from placelogic.replay.cases import Case
 from placelogic.replay.judge import Choice
@@ -26,8 +26,7 @@ MOST = 4096
 """Ranks that a mesh of torch is made for in reasonable time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Counted:
+class Counted(Struct, frozen=True):
     """Bytes of rank 0, between steps and in one step; the most at any moment, by torch's tracker."""
 
     held: Mapping[str, int]

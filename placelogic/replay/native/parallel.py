@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import torch
 import torch.distributed as dist
+from msgspec import Struct
 from torch import nn
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
@@ -21,8 +21,7 @@ from placelogic.replay.native.transformer import Sizes, Transformer, mean_loss, 
 Split = Callable[[torch.Tensor], torch.Tensor]
 
 
-@dataclass
-class Parallel:
+class Parallel(Struct):
     """A job on this rank. `step(tokens, targets)`: forward and backward of this rank's share of the
     global batch, gradients left in the parameters. `held`: what this rank holds of a whole tensor. `clip`: what
     is done to the gradients then, if anything; returns their norm."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from placelogic.program.catalog import Needs
 from placelogic.program.expr import evaluate, show
@@ -41,8 +42,7 @@ SCHEDULES = {
 """Of torch.distributed.pipelining."""
 
 
-@dataclass(frozen=True, slots=True)
-class Native:
+class Native(Struct, frozen=True):
     """What each axis does, and how. `sequence`: tensor parallelism cuts the activations of norms too.
     `reshard`: of FSDP. `chunks`: stages per device. `clip`: gradients, by their global norm. `tied`: the embedding
     is the output matrix too. `master`: parameters are wider than what is computed with. `offload`: states lie on

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from copy import deepcopy
-from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
 import torch
+from msgspec import Struct, field
 from torch import nn
 
 from placelogic.replay.data import generator
@@ -34,8 +34,7 @@ NORM = "the norm of the gradients"
 MODEL = "the small transformer"
 
 
-@dataclass(frozen=True, slots=True)
-class NativeRun:
+class NativeRun(Struct, frozen=True):
     """One component and optimizer. `gaps`: per rank. `held`: per rank and state, bytes. `sent`: per rank
     and kind, bytes of one step. `size`: bytes of all parameters."""
 
@@ -48,8 +47,7 @@ class NativeRun:
     sizes: Sizes = field(default_factory=Sizes)
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """How long, and where from."""
 
     steps: int = 3

@@ -6,8 +6,9 @@ Where elements lie is written as tables. What is about the operations of blocks 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import combinations
+
+from msgspec.structs import replace
 
 from placelogic.problem import Problem, SpecError
 from placelogic.program.program import Program, Skip, flat

@@ -5,8 +5,9 @@ Where elements lie is known, so it is written as tables of places, by device."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
+
+from msgspec import Struct
 
 from placelogic.program.catalog import Needs
 from placelogic.program.program import Axes
@@ -14,8 +15,7 @@ from placelogic.replay.script.lines import Names, NotShown, by_device, times
 from placelogic.run.group import NOWHERE, Group, Held, Places, Table
 
 
-@dataclass(frozen=True, slots=True)
-class Variable:
+class Variable(Struct, frozen=True):
     """`name`: what is assigned to; `value`: the expression that it stands for until then."""
 
     name: str

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Generic, TypeVar
+
+from msgspec import Struct, field
 
 from placelogic.program import block as bl
 from placelogic.program.block import Block
@@ -21,8 +22,7 @@ from placelogic.simulate.layers.ragged import Ragged
 Value = TypeVar("Value")
 
 
-@dataclass(slots=True)
-class Layer(Generic[Value]):
+class Layer(Struct, Generic[Value]):
     """What was met on the way forward. `before`: a tensor before each of its boundaries; `crossed`: the same
     on the way to one reader, or (slot -1) before each move of a collective; `read`: what a reader got."""
 

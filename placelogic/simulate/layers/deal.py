@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
+
+from msgspec import Struct
 
 from placelogic.program import block as bl
 from placelogic.program.expr import evaluate
@@ -13,8 +14,7 @@ from placelogic.program.program import Axes, Program
 from placelogic.simulate.layers.one import inputs
 
 
-@dataclass(frozen=True, slots=True)
-class Uneven:
+class Uneven(Struct, frozen=True):
     """`left` places of a dimension remain when it is dealt out along the axes, one after the other."""
 
     tensor: str

@@ -6,9 +6,10 @@ right for these is right for every function."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from math import prod
+
+from msgspec import Struct
 
 from placelogic.program import block as bl
 from placelogic.run.stop import GroupStop
@@ -22,8 +23,7 @@ Gradients = dict[tuple[tuple[str, int], ...], int]
 """Named labels of an element -> its gradient."""
 
 
-@dataclass(frozen=True, slots=True)
-class Local:
+class Local(Struct, frozen=True):
     """What an operation needs on one device. `mine`: the places of a dimension that its own weights, or its
     own experts, cover; a dimension not in it is whole. `sizes`: of whole dimensions. `seed`: of its arbitrary
     functions; `factor`: a number it multiplies by; `top`: experts per token."""

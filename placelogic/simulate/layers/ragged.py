@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from placelogic.run.stop import GroupStop
 from placelogic.simulate.layers.habits import Lies
 
 
-@dataclass(frozen=True, slots=True)
-class Ragged:
+class Ragged(Struct, frozen=True):
     """Of tensors that start with experts each device has rows for as many tokens as were sent to them: which token
     a row is of differs between devices that have other experts, or other tokens. `tokens`: the dimensions of both."""
 

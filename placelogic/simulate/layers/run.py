@@ -15,6 +15,7 @@ from placelogic.run.grid import Grid
 from placelogic.run.stop import GroupStop, SimulationTooLarge
 from placelogic.run.work import Work
 from placelogic.simulate.arithmetic import PRIME, inverse, mix, residue
+from placelogic.simulate.compare import spared
 from placelogic.simulate.layers.arrays import Array, filled
 from placelogic.simulate.layers.exact import Exact
 from placelogic.simulate.layers.functions import Element
@@ -51,7 +52,7 @@ class _Job:
         self._known: dict[object, dict[Element, int]] = {}
 
     def run(self) -> Outcome:
-        differences: list[Difference] = []
+        differences = spared(self.program, self.work.microbatches)
         single_grads: list[Fresh] = []
         mesh_grads: list[Fresh] = []
         try:

@@ -22,9 +22,9 @@ from placelogic.program.program import (
     Weights,
     flat,
 )
+from placelogic.run.events import looking
 from placelogic.run.stop import GroupStop
 from placelogic.simulate.arithmetic import PRIME, inverse
-from placelogic.run.events import looking
 
 Key = tuple[Any, ...]
 Gradient = dict[Key, int]
@@ -103,11 +103,11 @@ class _Step:
                     self._compare("clip", arrays, 1)
                 return self._put(target, fresh, [_times(one, CLIP) for one in arrays])
             case Skip():
-                after = (*self._after(op), *self.running)
-                target = next((one.buffer for one in after if isinstance(one, Update)), None)
-                self.skips += 1
-                for axes in looking(self.job.program, self.weights.name, self.skips - 1):
-                    self._decide(self._get(target, fresh), axes)
+                target = next((one.buffer for one in self._after(op) if isinstance(one, Update)), None)
+                if any(isinstance(one, Update) for one in self._after(op)):  # else it decides nothing any more
+                    self.skips += 1
+                    for axes in looking(self.job.program, self.weights.name, self.skips - 1, len(self.fresh)):
+                        self._decide(self._get(target, fresh), axes)
             case Update():
                 self._compare("gradient", self._get(op.buffer, None), CLIP if self.job.program.clip is not None else 1)
             case _:

@@ -5,13 +5,13 @@ Sizes divide by the meshes, so that no shard is padded. Each function returns a 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 import torch._dynamo
 import torch.distributed as dist
 import torch.nn.functional as F
+from msgspec import Struct
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
@@ -63,8 +63,7 @@ def loss_of(logits: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
     return F.cross_entropy(logits.flatten(0, 1), target.flatten())
 
 
-@dataclass
-class Setup:
+class Setup(Struct):
     """`model` is what `from_torch` gets; `module` holds the parameters of this rank. `step` trains once."""
 
     model: Any

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 
 import pytest
+from msgspec import Struct
 
 from placelogic.frontends.live import Comparison, LiveSpec, from_torch, trace
 from tests.frontends.live.fork import run
@@ -18,8 +18,7 @@ SLOW = {"hsdp", "fsdp_tp"}
 ALL = [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in MODELS]
 
 
-@dataclass(frozen=True)
-class Observed:
+class Observed(Struct, frozen=True):
     """On one rank: the spec, its text with open sizes, and a step held against it."""
 
     spec: LiveSpec

@@ -47,9 +47,9 @@ step * {
 
 def held(text: str, rank: int) -> dict[str, int]:
     """Bytes that the spec says this rank holds, by state."""
-    from placelogic.checking import complete
     from placelogic.cost import derive
     from placelogic.elaborate import elaborate_file
+    from placelogic.elaborate.complete import complete
     from placelogic.syntax.parse import parse
 
     cost = derive(complete(elaborate_file(parse(text, "live.place"))[0]))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from placelogic.program import block as bl
 from placelogic.program.program import Program, Weights
@@ -18,8 +19,7 @@ SMALLER = 0.6
 """Than in replay: products of what a layer reads with itself stay near one as well."""
 
 
-@dataclass(frozen=True, slots=True)
-class Matrix:
+class Matrix(Struct, frozen=True):
     """`name` and `number` are its key in the script, the number where a layer is repeated. `places`: per device
     and dimension. `middle`, `width`: of the numbers that it starts from."""
 

@@ -6,7 +6,8 @@ wrong: norms, attention and dropout are as they are there."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from placelogic.program import block as bl
 from placelogic.program.expr import Expr
@@ -31,8 +32,7 @@ FUNCTIONS = {
 NOTHING = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(Struct, frozen=True):
     """One operation on all devices. `mine`: places that its weights or experts cover; `names`, `lays`: of what it
     reads; `scores`: of a dispatch; `apart`: what sets the random numbers of a device apart; `positions`, `keys`:
     where places are taken to stand; `shared`: axes over which a vocabulary is shared out."""

@@ -7,7 +7,8 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from placelogic.program import block as bl
 from placelogic.program.block import Block
@@ -34,16 +35,14 @@ GLOBAL = {
 """Names of a script that no tensor can have."""
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(Struct, frozen=True):
     """A tensor: its name in the script, and what each device has of it."""
 
     name: str
     lays: tuple[Lay, ...]
 
 
-@dataclass(slots=True)
-class Body:
+class Body(Struct):
     """The function of one layer. `argument`: the name of what it reads; `left`: of what it leaves."""
 
     block: str

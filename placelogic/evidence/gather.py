@@ -6,15 +6,18 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from placelogic import __version__
-from placelogic.checking import Settings, failed
-from placelogic.exporting import Export, slug
+from placelogic.evidence.export import Export, slug
 from placelogic.problem import Problem, SpecError
 from placelogic.report.diagnostic import FileReport, Finding, Obligations, Recheck, SpecReport
+from placelogic.session.errors import failed
+from placelogic.session.settings import Settings
 from placelogic.source import Span
 
 if TYPE_CHECKING:
@@ -27,8 +30,7 @@ DISAGREEMENTS = "placelogic-disagreement"
 """The folder, below the current one, for questions that the solvers answer differently."""
 
 
-@dataclass(slots=True)
-class Evidence:
+class Evidence(Struct):
     """What is gathered during one run. `recheck`: ask the second solver too."""
 
     recheck: bool = False
@@ -74,7 +76,7 @@ def gather(reports: Callable[[Settings], Iterable[FileReport]], settings: Settin
         yield failed(error.problems[0].span.path, "", error)
         return
     evidence = Evidence(settings.recheck, export)
-    for file in reports(replace(settings, evidence=evidence)):
+    for file in reports(replace(settings, prover=evidence.prove)):
         evidence.file_done(file)
         yield file
     if export is not None:

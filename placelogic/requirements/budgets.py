@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from placelogic.cost import Cost
     from placelogic.cost.budget import Fit
+    from placelogic.cost.totals import Cost
 
 
 def ways(names: str, of_repository: bool) -> str:

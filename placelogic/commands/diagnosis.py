@@ -8,8 +8,9 @@ import platform
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 State = Literal["ok", "missing", "bad", "info"]
 
@@ -32,8 +33,7 @@ _SPECS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Sign:
+class Sign(Struct, frozen=True):
     """One thing that was looked at. `bad`: placelogic does not work; `missing`: something optional is not there."""
 
     name: str
@@ -58,7 +58,7 @@ def signs() -> Iterator[Sign]:
 
 
 def _cores() -> str:
-    from placelogic.parallel import cores
+    from placelogic.session.parallel import cores
 
     number = cores()
     return f"{number} core{'s' * (number != 1)} usable"
@@ -97,8 +97,8 @@ def _standard() -> Sign:
 
 
 def _cache() -> Sign:
+    from placelogic.files import private
     from placelogic.gate.cache import folder_of_user
-    from placelogic.private import private
 
     folder = folder_of_user()
     if private(folder):
@@ -119,7 +119,7 @@ def _configuration() -> Sign:
 
 def _works(verdict: str) -> Sign:
     """The whole program, on a spec whose verdict is known."""
-    from placelogic.checking import check_text
+    from placelogic.session.check import check_text
 
     name = f"a spec that is {'right' if verdict == 'proved' else 'wrong'}"
     try:

@@ -17,7 +17,7 @@ from placelogic.source import Span
 if TYPE_CHECKING:
     import subprocess
 
-    from placelogic.checking import Settings
+    from placelogic.session.settings import Settings
 
 FILES_PER_PROCESS = 40
 """Below this many files for each, starting another process takes longer than it saves."""
@@ -36,9 +36,9 @@ def worthwhile(files: int, jobs: int | None) -> int:
 
 
 def reports(found: Sequence[Found], settings: Settings, jobs: int) -> Iterator[FileReport]:
-    """One report per file, in order. One process is this one; evidence is gathered here, too."""
-    if jobs == 1 or settings.evidence is not None or not sys.executable:
-        from placelogic.checking import check_found
+    """One report per file, in order. One process is this one; whoever decides in place of the prover does so here, too."""
+    if jobs == 1 or settings.prover is not None or not sys.executable:
+        from placelogic.session.check import check_found
 
         for one in found:
             yield check_found(one, settings)
@@ -87,7 +87,7 @@ class _Worker:
             process.stdin.flush()
             return pickle.load(process.stdout)  # our own process wrote it
         except (EOFError, OSError, pickle.UnpicklingError):
-            from placelogic.failing import failed
+            from placelogic.session.errors import failed
 
             self._end()
             message = "the process that checked this file ended before it was done"
@@ -100,7 +100,7 @@ class _Worker:
         import subprocess
 
         # The same modules as ours: not by `-m`, which would look into the current folder first.
-        program = f"import sys; sys.path[:] = {sys.path!r}; from placelogic.worker import main; main()"
+        program = f"import sys; sys.path[:] = {sys.path!r}; from placelogic.session.worker import main; main()"
         self._process = subprocess.Popen(
             [sys.executable, "-c", program],
             stdin=subprocess.PIPE,

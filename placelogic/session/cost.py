@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from placelogic.checking import TEXT, complete, findings_of, is_text
+from msgspec import Struct
+from msgspec.structs import replace
+
+from placelogic.elaborate.complete import complete
 from placelogic.files import whole
 from placelogic.problem import Problem, SpecError, closest
 from placelogic.report.diagnostic import FileReport, SpecReport
+from placelogic.session.errors import findings_of
+from placelogic.session.files import TEXT, is_text
 from placelogic.source import NOWHERE
 
 if TYPE_CHECKING:
-    from placelogic.cost import Cost, Options
+    from placelogic.cost.data import Options
+    from placelogic.cost.totals import Cost
     from placelogic.program.program import Program
 
 
-@dataclass(frozen=True, slots=True)
-class Costed:
+class Costed(Struct, frozen=True):
     """The costs that could be derived; for the other specs, what is wrong with them."""
 
     costs: tuple[Cost, ...]
@@ -44,7 +48,7 @@ def cost(
     Raises SpecError for what is wrong with the spec, and OSError never: a file that cannot be read is PL001. ValueError
     is raised for options that make no sense.
     """
-    from placelogic.cost import Options
+    from placelogic.cost.data import Options
     from placelogic.syntax.read import read_source
 
     path = TEXT if isinstance(source, str) and is_text(source) else os.fspath(source)
@@ -59,7 +63,7 @@ def cost(
 
 def cost_text(text: str, path: str, name: str | None, at: Mapping[str, int], options: Options) -> Costed:
     """The costs of the specs of a file, or of the one named. Raises SpecError when the file has none such."""
-    from placelogic.cost import derive
+    from placelogic.cost.derive import derive
     from placelogic.elaborate import elaborate_file
     from placelogic.syntax.parse import normalised, parse
 
@@ -86,8 +90,8 @@ def cost_text(text: str, path: str, name: str | None, at: Mapping[str, int], opt
 
 def _costly(program: Program, found: Cost, options: Options) -> Iterator[str]:
     """What a stated step costs more than the one that would be derived for the same placements."""
-    from placelogic.cost import derive
     from placelogic.cost.compare import ratio
+    from placelogic.cost.derive import derive
     from placelogic.cost.symbols import covers
     from placelogic.cost.text import formula
     from placelogic.elaborate.derive import derive as derive_step

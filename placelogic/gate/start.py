@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 CONFIGURATION = """\
 # What `placelogic gate` checks in this repository. `placelogic gate --config-show` prints every
@@ -63,8 +64,7 @@ sync embed over pp by sum  # both stages that use the embedding
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Started:
+class Started(Struct, frozen=True):
     """Files that were written, and those left alone because they were there."""
 
     written: tuple[str, ...]

@@ -14,7 +14,7 @@ def main() -> None:
     # What anything prints by mistake must not get between the reports.
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
-    from placelogic.checking import check_files
+    from placelogic.session.files import check_files
 
     while True:
         try:

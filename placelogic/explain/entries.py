@@ -1,21 +1,17 @@
-"""`explain`: what a code means, from the pages in `explain/`, one per code.
+"""What a code means, from the pages in this folder, one per code.
 
-A page is Markdown of a simple kind: a title `# CODE: one line`, sections, paragraphs, lists, and
-blocks of specs. On the screen it is plain text."""
+A page is Markdown of a simple kind: a title `# CODE: one line`, sections, paragraphs, lists, and blocks of specs."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
-from placelogic.problem import closest
-from placelogic.report.layout import Line, wrap
+from msgspec import Struct
 
-FOLDER = Path(__file__).parent / "explain"
-WIDTH = 100
-"""Columns of a line of prose; fewer on a narrow terminal."""
+from placelogic.problem import closest
+
+FOLDER = Path(__file__).parent
 
 FAMILIES = {
     "GI": "Gradient integrity",
@@ -33,7 +29,6 @@ FAMILIES = {
 }
 """The first two letters of a code, in the order of the list; neighbours with one title share it."""
 
-_BLOCK = re.compile(r"^```.*?^```$|^\S.*?(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
 _INPUT_ERROR = re.compile(r"PL[0-59]\d\d")
 _ABOUT = """\
 # Codes explained
@@ -47,8 +42,7 @@ class UnknownCode(LookupError):
     """There is no such code; the message says which are near."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """`title`: one line. `body`: the Markdown after the title."""
 
     code: str
@@ -95,50 +89,3 @@ def page() -> str:
         body = re.sub(r"^##(?= )", "####", one.body, flags=re.MULTILINE)
         parts.append(f"### {one.code}: {one.title}\n\n{body}\n")
     return "\n".join(parts)
-
-
-# --- on the screen --------------------------------------------------------------------------
-
-
-def overview_lines(width: int | None) -> list[Line]:
-    """Every code with its one line."""
-    lines: list[Line] = []
-    title = ""
-    for code in codes():
-        if FAMILIES[code[:2]] != title:
-            title = FAMILIES[code[:2]]
-            lines += [(), ((title, "strong"),)]
-        first, *rest = wrap(entry(code).title, _room(width, 8))
-        lines.append(((f"  {code:<6}", "note"), (first, "")))
-        lines += [((f"        {part}", ""),) for part in rest]
-    return [*lines, (), (("placelogic explain CODE tells more about one", ""),)]
-
-
-def entry_lines(one: Entry, width: int | None) -> list[Line]:
-    """One entry in full."""
-    first, *rest = wrap(f"{one.code}: {one.title}", _room(width, 0))
-    head: list[Line] = [((one.code, "error"), (first[len(one.code) :], "strong"))]
-    head += [((part, "strong"),) for part in rest]
-    return [*head, (), *_text(one.body, width)]
-
-
-def _text(body: str, width: int | None) -> Iterator[Line]:
-    """Paragraphs wrapped, sections as headings, specs indented."""
-    for block in _BLOCK.findall(body):
-        if block.startswith("```"):
-            for line in block.split("\n")[1:-1]:
-                yield ((f"    {line}", ""),)
-        elif block.startswith("## "):
-            yield ((block[3:], "strong"),)
-        elif block.startswith("- "):
-            for item in re.split(r"\n?^- ", block, flags=re.MULTILINE)[1:]:
-                first, *rest = wrap(" ".join(item.split()), _room(width, 4))
-                yield ((f"  - {first}", ""),)
-                yield from (((f"    {part}", ""),) for part in rest)
-        else:
-            yield from (((part, ""),) for part in wrap(" ".join(block.split()), _room(width, 0)))
-        yield ()
-
-
-def _room(width: int | None, margin: int) -> int:
-    return max(min(width or WIDTH, WIDTH) - margin, 20)

@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from placelogic.budgets import be, largest, ways, where
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from placelogic.problem import Problem, SpecError, closest
 from placelogic.program.catalog import BYTES
 from placelogic.program.expr import Compare, Expr, Name, number, show
 from placelogic.program.program import Budget, Claim, Program
 from placelogic.report.diagnostic import Finding, SpecReport, Verdict
+from placelogic.requirements.budgets import be, largest, ways, where
 
 if TYPE_CHECKING:
-    from placelogic.cost import Cost
     from placelogic.cost.budget import Box
     from placelogic.cost.claims import Sides
+    from placelogic.cost.totals import Cost
     from placelogic.elaborate import ElaboratedSpec
     from placelogic.prove import Options
     from placelogic.prove.claims import Case, Decision
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 
 def judge_of(specs: Sequence[ElaboratedSpec], options: Options) -> Judge:
     """The judge of a file with these specs."""
-    from placelogic.checking import complete
+    from placelogic.elaborate.complete import complete
     from placelogic.prove.solver import Limits
 
     programs: dict[str, Program] = {}
@@ -38,8 +40,7 @@ def judge_of(specs: Sequence[ElaboratedSpec], options: Options) -> Judge:
     return Judge(programs, tuple(spec.name for spec in specs), Limits(options.rlimit, options.timeout_s))
 
 
-@dataclass(slots=True)
-class Judge:
+class Judge(Struct):
     """Of one file. `programs`: its specs by name, complete, where there are claims about them; those with errors
     are missing."""
 
@@ -87,7 +88,7 @@ class Judge:
         return next((name for name in measured(claim.condition) if name in holders), holders[0])
 
     def cost(self, program: Program) -> Cost:
-        from placelogic.cost import derive
+        from placelogic.cost.derive import derive
 
         if program.name not in self._costs:
             self._costs[program.name] = derive(program)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
-from placelogic.checking import complete, findings_of
+from msgspec import Struct
+
+from placelogic.elaborate.complete import complete
 from placelogic.files import whole
 from placelogic.problem import Problem, SpecError, closest
 from placelogic.report.diagnostic import FileReport, SpecReport
+from placelogic.session.errors import findings_of
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(Struct, frozen=True):
     """The specs that can be shown, as text; those that cannot, with what is wrong."""
 
     texts: tuple[str, ...]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from placelogic.program.program import Expectation
 from placelogic.report.diagnostic import UNMET, Finding, SpecReport

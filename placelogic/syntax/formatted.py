@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from placelogic.files import replace
 from placelogic.io.quoting import visible
 
 
-@dataclass(frozen=True, slots=True)
-class Formatted:
+class Formatted(Struct, frozen=True):
     """The bytes of a file as they are and as they should be, and both as text."""
 
     path: str

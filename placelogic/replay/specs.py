@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from placelogic.checking import complete
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from placelogic.elaborate.complete import complete
 from placelogic.files import whole
 from placelogic.problem import Problem, SpecError, closest
 from placelogic.report.replayed import NotReplayed, Replayed, ReplayReport, on_one_device
@@ -31,8 +33,7 @@ OPTIMIZERS: dict[str, tuple[str | None, ...]] = {
 """Adam hides a gradient that is only scaled, so both are run unless told otherwise."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wishes:
+class Wishes(Struct, frozen=True):
     """What the command line asks for. `counterexamples`: only refuted specs. `way`:
     "direct", "native", or "both" where a component does what the program says."""
 
@@ -83,10 +84,10 @@ def need_torch(path: str, device: str) -> None:
 
 def judged(text: str, path: str, name: str | None, tell: Tell) -> Iterator[tuple[str, Program | None, SpecReport]]:
     """Every spec with its program and the verdict on it. Raises SpecError PL014 for an unknown name."""
-    from placelogic.checking import findings_of
     from placelogic.elaborate import elaborate_file
     from placelogic.prove import prove
     from placelogic.report.diagnostic import SpecReport
+    from placelogic.session.errors import findings_of
     from placelogic.syntax.parse import parse
 
     specs = elaborate_file(parse(text, path))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from placelogic.report.diagnostic import NOT_REACHED, Finding, SpecReport
 from placelogic.source import Span

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from placelogic.checking import Settings, check_text, failed
-from placelogic.evidence import gather
+from msgspec import Struct
+from msgspec.structs import replace
+
+from placelogic.evidence.gather import gather
 from placelogic.files import Found, whole
 from placelogic.problem import Problem, SpecError
 from placelogic.report.diagnostic import FileReport, Finding, SpecReport
+from placelogic.session.check import check_text
+from placelogic.session.errors import failed
+from placelogic.session.settings import Settings
 
 if TYPE_CHECKING:
     from placelogic.frontends import Imported, Request
 
 
-@dataclass(frozen=True, slots=True)
-class Made:
+class Made(Struct, frozen=True):
     """A spec made of a configuration, or the report of why there is none."""
 
     imported: Imported | None

@@ -1,0 +1,1 @@
+"""One page per code of a report, as Markdown, and what reads them."""

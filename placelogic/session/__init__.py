@@ -1,0 +1,1 @@
+"""From files to reports: read, elaborate, complete, prove and measure a spec, each once."""
