@@ -192,10 +192,10 @@ def test_each_device_has_the_elements_that_it_computes_with() -> None:
     assert len(up.geometry.matrices) == len(down.geometry.matrices) == 2  # one of each layer
     rows = up.geometry.elements(1, 0, ("hidden", "ffn"))
     half = rows.shape[1] // 2
-    assert set(rows[:, half:].flatten().tolist()) <= set(up.computed_local[1].tolist())  # dp = 0, tp = 1
+    assert set(rows[:, half:].flatten().tolist()) <= set(up.home_local[1])  # dp = 0, tp = 1
     columns = down.geometry.elements(1, 1, ("ffn", "hidden"))
-    assert set(columns[half:].flatten().tolist()) <= set(down.computed_local[1].tolist())
-    assert len(up.computed_local[1]) * 2 == up.count
+    assert set(columns[half:].flatten().tolist()) <= set(down.home_local[1])
+    assert len(up.home_local[1]) * 2 == up.count
     # Optimizer state of a shard only, without a gap.
     assert sum(len(elements) for elements in up.optimizer_local) == up.count
 
