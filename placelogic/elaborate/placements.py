@@ -199,11 +199,11 @@ def _residency(mine: Sequence[tuple[int, int, Placed]]) -> tuple[Origin | None, 
 def _conflict(group: Group, state: str, atom: str, first: _Say, second: _Say, sizes: Sizes) -> Conflict:
     a, b = first.placed, second.placed
     mesh = sizes.mesh()
-    message = (
-        f"the {state} of `{group.name}` are placed twice along {atom}: {_mode(first, mesh.label(first.product))} "
-        f"(line {a.origin.span.line}) and {_mode(second, mesh.label(second.product))} (line {b.origin.span.line})"
-    ).replace("the optimizer of", "the optimizer states of")
-    return Conflict(group.name, state, atom, a.origin, b.origin, message)  # type: ignore[arg-type]
+    how = (
+        f"{_mode(first, mesh.label(first.product))} (line {a.origin.span.line}) and "
+        f"{_mode(second, mesh.label(second.product))} (line {b.origin.span.line})"
+    )
+    return Conflict(group.name, state, atom, a.origin, b.origin, how)  # type: ignore[arg-type]
 
 
 _WORDS = {"R": "replicated", "S": "sharded", "S*": "gathered", "M": "materialized"}

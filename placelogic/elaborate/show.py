@@ -10,12 +10,14 @@ from collections.abc import Sequence
 from placelogic.elaborate.tree import to_ast
 from placelogic.program.catalog import STATES
 from placelogic.program.program import Program
+from placelogic.report.sentences import Sentence
 from placelogic.syntax import ast
 
 
 def show(program: Program) -> str:
     """The program as text. It must be complete: one step per trained group."""
-    notes = [f"# CC01: {conflict.message}" for conflict in program.conflicts]
+    told = (Sentence("CC01", "conflict", one.weights, (one.axis,), one.words) for one in program.conflicts)
+    notes = [f"# CC01: {sentence.text('message')}" for sentence in told]
     (first, *_) = statements = to_ast(program).statements
     if isinstance(first, ast.SpecDef):
         lines = [f"spec {first.name} {{", *_texts(first.body, 1), "}"]

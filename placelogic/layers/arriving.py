@@ -169,10 +169,10 @@ def _path(mine: tuple[Reach, ...]) -> Path:
     scale: Expr = number(1)
     for reach in mine:
         scale = reach.factor if scale == number(1) else Binary("*", scale, reach.factor)
-    cut = dict.fromkeys((axis for reach in mine for axis in reach.cut), "share")
+    cut = frozenset(axis for reach in mine for axis in reach.cut)
     # What is added up after it was cut is whole again; before, it is cut all the same.
     counted = frozenset(axis for reach in mine for axis in reach.summed)
-    return Path(scale, cut, frozenset(), frozenset(), counted, tuple(reach.origin for reach in mine))  # type: ignore[arg-type]
+    return Path(scale, cut, frozenset(), frozenset(), frozenset(), counted, tuple(reach.origin for reach in mine))
 
 
 def _crossing(program: Program, line: Override, axis: str) -> Crossing:

@@ -21,17 +21,17 @@ def check(block: Block, op: bl.Attention, ins: Sequence[Value]) -> None:
     for axis in dict.fromkeys((*query, *key, *value)):
         q, k, v = query.get(axis), key.get(axis), value.get(axis)
         if k != v and not (q is None and k is None and axis in _parts(block, op, value)):
-            raise Misfit(axis, f"gets keys as {lies(k)} and values as {lies(v)} over {axis}", 2)
+            raise Misfit(axis, "keys and values", 2, one=lies(k), other=lies(v))
         by_heads = q == op.heads and k in (op.kv_heads, None)
         by_place = q == op.sequence and k is None
         apart = q not in mixing and k in (q, None)
         if by_heads or by_place or apart:
             continue
         if k == op.sequence:
-            raise Misfit(axis, f"takes a softmax over {k}, and gets keys and values of pieces of it over {axis}", 1)
+            raise Misfit(axis, "pieces of the sequence", 1, dim=k)
         if q == k == mixing[-1]:
-            raise Misfit(axis, f"adds up over {k}, and gets pieces of it over {axis}", 1)
-        raise Misfit(axis, f"gets queries as {lies(q)} and keys as {lies(k)} over {axis}", 1)
+            raise Misfit(axis, "pieces", 1, does="adds up over", dim=k)
+        raise Misfit(axis, "queries and keys", 1, one=lies(q), other=lies(k))
     for dim in dict.fromkeys(key.values()):
         _own_places(query, op.heads if dim == op.kv_heads else dim, key, dim)
 

@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from placelogic.layers.cases import Case
-from placelogic.layers.operations import weights_of
 from placelogic.layers.record import Gradient
 from placelogic.layers.values import Part, Term
 from placelogic.layers.walk import Walk
 from placelogic.program.block import Block
 from placelogic.program.expr import Compare, number
 from placelogic.program.facts import Flow, Need, Parts, Path, When
+from placelogic.program.operations import weights_of
 from placelogic.program.program import Program
 
-UNKNOWN = Path(number(1), {}, frozenset(), frozenset(["*"]), frozenset(), ())
+UNKNOWN = Path(number(1), frozenset(), frozenset(), frozenset(), frozenset(["*"]), frozenset(), ())
 """A value that is not followed."""
 
 
@@ -32,23 +32,23 @@ def flows(program: Program, every: Sequence[Case], nominal: Walk) -> tuple[tuple
             op = blocks[gradient.layer].operations[gradient.index]
             weights = weights_of(op)
             assert weights is not None
-            for times, paths in _told(gradient, case, usual[gradient.block, gradient.index]):
+            for times, paths in _reached(gradient, case, usual[gradient.block, gradient.index]):
                 if len(paths) == times and all(map(_is_plain, paths)):
                     plain.add(weights)
                     continue
                 beyond = case.unknown.get(gradient.layer)
                 parts = None if beyond is None else _parts(tuple(beyond.parts.values()))
-                key = (weights, times, repr(paths), repr(parts))
+                key = (weights, times, paths, parts)
                 found.setdefault(key, Flow(weights, gradient.block, op.output, times, paths, (), parts))
                 _note(cases, key, case.when)
     used = {flow.weights for flow in found.values()} | plain
     plain |= {weights.name for weights in program.weights if weights.name not in used}
-    told = [replace(flow, when=_when(cases[key], every)) for key, flow in found.items()]
-    told.sort(key=lambda flow: flow.beyond is not None)  # what is followed says more
-    return tuple(told), frozenset(plain)
+    deviating = [replace(flow, when=_when(cases[key], every)) for key, flow in found.items()]
+    deviating.sort(key=lambda flow: flow.beyond is not None)  # what is followed says more
+    return tuple(deviating), frozenset(plain)
 
 
-def _told(gradient: Gradient, case: Case, usual: frozenset[str]) -> Parts:
+def _reached(gradient: Gradient, case: Case, usual: frozenset[str]) -> Parts:
     if gradient.layer in case.unknown:
         return ((1, (UNKNOWN,)),)
     return tuple(
@@ -72,13 +72,14 @@ def _share(gradient: Gradient) -> frozenset[str]:
 
 
 def _path(term: Term, usual: frozenset[str]) -> Path:
-    kinds = {axis: "share" if axis in term.share else "copy" for axis in sorted(term.share ^ usual)}
     lost = term.lost | term.folded
-    return Path(term.scale.expr(), kinds, term.tied, lost, term.counted, term.through, term.heaped)  # type: ignore[arg-type]
+    return Path(
+        term.scale.expr(), term.share - usual, usual - term.share, term.tied, lost, term.counted, term.through, term.heaped
+    )
 
 
 def _is_plain(path: Path) -> bool:
-    return path.scale == number(1) and not path.kinds and not path.tied and not path.lost
+    return path.scale == number(1) and not (path.shares or path.copies or path.tied or path.lost)
 
 
 def needs(every: Sequence[Case], blocks: Sequence[Block]) -> tuple[Need, ...]:
@@ -86,23 +87,21 @@ def needs(every: Sequence[Case], blocks: Sequence[Block]) -> tuple[Need, ...]:
     found: dict[object, Need] = {}
     cases: dict[object, list[tuple[Compare, ...]]] = {}
     for case in every:
-        for need in case.walk.needs:
-            parts = _parts(need.parts)
-            key = (need.block, need.tensor, need.operation, need.axis, need.reason, repr(parts))
-            found.setdefault(
-                key,
-                Need(need.block, need.tensor, need.operation, need.origin, need.axis, need.reason, parts,
-                     need.nonlinear, ()),
+        for one in case.walk.needs:
+            parts = _parts(one.parts)
+            key = (one.block, one.tensor, one.operation, one.axis, one.reason, one.words, parts)
+            need = Need(
+                one.block, one.tensor, one.operation, one.origin, one.axis, parts, one.nonlinear, (),
+                reason=one.reason, words=one.words, boundary=one.boundary,
             )  # fmt: skip
+            found.setdefault(key, need)
             _note(cases, key, case.when)
         for value in case.unseen:
             last = blocks[-1]
             parts = _parts(tuple(value.parts.values()))
-            need = Need(
-                last.name, last.result, "the loss", last.operations[-1].origin, None, "", parts, False, (), True
-            )
-            found.setdefault(repr(parts), need)
-            _note(cases, repr(parts), case.when)
+            need = Need(last.name, last.result, "the loss", last.operations[-1].origin, None, parts, False, (), True)
+            found.setdefault(parts, need)
+            _note(cases, parts, case.when)
     return tuple(replace(need, when=_when(cases[key], every)) for key, need in found.items())
 
 

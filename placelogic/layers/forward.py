@@ -36,19 +36,6 @@ from placelogic.program.block import Block
 from placelogic.program.plan import Work
 
 
-def needs_right(op: bl.Operation) -> tuple[int, ...]:
-    """Which inputs must be what one device has, because the operation is not linear in them."""
-    match op:
-        case bl.Norm() | bl.Router() | bl.Embedding() | bl.CrossEntropy():
-            return (0,)
-        case bl.Elementwise(linear=linear):
-            return () if linear else (0,)
-        case bl.Attention():
-            return (0, 1)
-        case _:
-            return ()
-
-
 def forward(
     block: Block,
     index: int,
@@ -106,7 +93,7 @@ def forward(
 def _whole(value: Value, needed: tuple[str, ...], does: str) -> None:
     for axis, dim in value.shape.items():
         if dim in needed:
-            raise Misfit(axis, f"{does} {dim}, and gets pieces of it over {axis}")
+            raise Misfit(axis, "pieces", does=does, dim=dim)
 
 
 def _alike(ins: Sequence[Value]) -> None:
@@ -114,7 +101,7 @@ def _alike(ins: Sequence[Value]) -> None:
         for axis in (*ins[0].shape, *other.shape):
             one, two = ins[0].shape.get(axis), other.shape.get(axis)
             if one != two:
-                raise Misfit(axis, f"gets {lies(one)} and {lies(two)} over {axis}", slot)
+                raise Misfit(axis, "unlike", slot, one=lies(one), other=lies(two))
         for dim in set(ins[0].shape.values()):
             _same_order(ins[0].shape, dim, other.shape, dim)
 
@@ -138,7 +125,7 @@ def _linear(block: Block, op: bl.Linear, name: int, value: Value, work: Mapping[
     for axis, dim in value.shape.items():
         cut = work[axis].weights if axis in work else None
         if cut is None and dim in op.contracted:
-            raise Misfit(axis, f"adds up over {dim}, and gets pieces of it over {axis}")
+            raise Misfit(axis, "pieces", does="adds up over", dim=dim)
     for axis, where in work.items():
         cut, dim = where.weights, value.shape.get(axis)
         if cut is None:
@@ -147,12 +134,12 @@ def _linear(block: Block, op: bl.Linear, name: int, value: Value, work: Mapping[
             _outermost(value, axis, work)
         if cut == experts or cut in op.contracted:
             if dim != cut:
-                raise Misfit(axis, f"multiplies by its part of {cut} over {axis}, and gets {lies(dim)}")
+                raise Misfit(axis, "its part", does="multiplies by", dim=cut, gets=lies(dim))
             if cut in op.contracted:
                 shape = without(shape, axis)
                 out = share(out, axis, shape)
         elif dim is not None:
-            raise Misfit(axis, f"makes its part of {cut} over {axis}, and gets {lies(dim)}")
+            raise Misfit(axis, "its part", does="makes", dim=cut, gets=lies(dim))
         else:
             shape[axis] = cut
             out = each(out, torn(axis), shape)
@@ -181,7 +168,7 @@ def _bias(block: Block, op: bl.Bias, name: int, value: Value, work: Mapping[str,
         elif where.weights is not None and dim == where.weights:
             _outermost(value, axis, work)
         elif where.weights is not None:
-            raise Misfit(axis, f"adds its part of {where.weights} over {axis}, and gets {lies(dim)}")
+            raise Misfit(axis, "its part", does="adds", dim=where.weights, gets=lies(dim))
     term = Term(scale_of(op.scale), frozenset(pieces))
     parts: dict[Key, Part] = {**value.parts, frozenset([(name,)]): Part(1, (term,))}
     return merged(Value(value.shape, parts))
@@ -193,7 +180,7 @@ def _embedding(op: bl.Embedding, name: int, value: Value, work: Mapping[str, Wor
         if where.weights is None:
             continue
         if axis in value.shape:
-            raise Misfit(axis, f"looks up its part of the table over {axis}, and gets other tokens than its neighbours")
+            raise Misfit(axis, "table")
         if where.weights == op.vocabulary:
             out = share(out, axis, out.shape)
         else:
@@ -220,10 +207,10 @@ def _dispatch(
     out = through(value, name)
     for axis in dict.fromkeys((*value.shape, *(router or {}))):
         if router is not None and value.shape.get(axis) != router.get(axis):
-            raise Misfit(axis, f"gets {lies(value.shape.get(axis))} and scores of {lies(router.get(axis))} over {axis}")
+            raise Misfit(axis, "scores", gets=lies(value.shape.get(axis)), scores=lies(router.get(axis)))
     for axis in work:  # along which each device has experts of its own
         if axis in value.shape:
-            raise Misfit(axis, f"needs the same tokens along {axis}, and gets {lies(value.shape[axis])}")
+            raise Misfit(axis, "tokens", gets=lies(value.shape[axis]))
         out = each(out, torn(axis), {**out.shape, axis: block.tensors[op.output][0]})
     return out
 
@@ -234,9 +221,9 @@ def _combine(block: Block, op: bl.Combine, name: int, ins: Sequence[Value], work
         m, s = made.shape.get(axis), scores.shape.get(axis)
         if axis in work:
             if m != work[axis].pieces or s is not None:
-                raise Misfit(axis, f"adds up its own experts over {axis}, and gets {lies(m)} and scores of {lies(s)}")
+                raise Misfit(axis, "experts", gets=lies(m), scores=lies(s))
         elif m != s and not (s is None and m in _rest(block, op)):
-            raise Misfit(axis, f"gets {lies(m)} and scores of {lies(s)} over {axis}")
+            raise Misfit(axis, "scores", gets=lies(m), scores=lies(s))
     shape = without(made.shape, *work)
     out = multiplied(made, scores, name)
     for axis in work:
@@ -252,10 +239,7 @@ def _rest(block: Block, op: bl.Combine) -> set[str]:
 def _vocabulary(op: bl.CrossEntropy, value: Value, nominal: Sequence[Shape] | None) -> None:
     for axis, dim in value.shape.items():
         if dim == op.vocabulary and not op.parallel:
-            raise Misfit(axis, f"takes a softmax over {dim}, and gets pieces of it over {axis}")
+            raise Misfit(axis, "pieces", does="takes a softmax over", dim=dim)
     for axis, dim in (nominal[0] if nominal else {}).items():
         if dim == op.vocabulary and op.parallel and value.shape.get(axis) != dim:
-            raise Misfit(
-                axis,
-                f"adds up the pieces of {dim} of all devices along {axis}, and each has {lies(value.shape.get(axis))}",
-            )
+            raise Misfit(axis, "vocabulary", dim=dim, gets=lies(value.shape.get(axis)))

@@ -70,14 +70,14 @@ def moved_forward(value: Value, move: Move, axis: str) -> Value:
             change = _nothing
         case "sum" | "mean" | "scatter" | "scatter_mean":
             if dim is not None:
-                raise Misfit(axis, f"adds up different pieces of its {dim} over {axis}")
+                raise Misfit(axis, "different pieces", dim=dim)
             mean = move.kind in ("mean", "scatter_mean")
             change = _summed(axis, count, mean)
             if move.kind.startswith("scatter"):
                 shape[axis] = move.dim or ""
         case "gather":
             if dim != move.dim:
-                raise Misfit(axis, f"puts together pieces of {move.dim} over {axis}, and gets {lies(dim)}")
+                raise Misfit(axis, "moved", does="puts together pieces of", dim=move.dim, gets=lies(dim))
             if cutting(shape, dim or "")[-1] != axis:
                 raise Disorder(
                     axis, f"its pieces of {dim} over {axis} are put together while other axes still cut them"
@@ -86,12 +86,12 @@ def moved_forward(value: Value, move: Move, axis: str) -> Value:
             change = _same
         case "slice" | "pad":
             if dim is not None:
-                raise Misfit(axis, f"cuts {move.dim} over {axis}, and gets {lies(dim)}")
+                raise Misfit(axis, "moved", does="cuts", dim=move.dim, gets=lies(dim))
             shape[axis] = move.dim or ""
             change = torn(axis)
         case "exchange":
             if dim != move.dim:
-                raise Misfit(axis, f"exchanges pieces of {move.dim} over {axis}, and gets {lies(dim)}")
+                raise Misfit(axis, "moved", does="exchanges pieces of", dim=move.dim, gets=lies(dim))
             if dim not in ITEMS and cutting(shape, dim or "")[-1] != axis:
                 raise Disorder(axis, f"its pieces of {dim} over {axis} are exchanged while other axes still cut them")
             del shape[axis]
@@ -99,7 +99,7 @@ def moved_forward(value: Value, move: Move, axis: str) -> Value:
             change = _same
         case "root":
             if dim is not None:
-                raise Misfit(axis, f"sends one piece of its {dim} to all of {axis}")
+                raise Misfit(axis, "one piece to all", dim=dim)
             change = torn(axis)
         case _:
             raise AssertionError(move.kind)

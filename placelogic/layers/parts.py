@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from placelogic.layers.values import Misfit, Shape, Value, added, share, through
+from placelogic.layers.values import Misfit, Shape, Value, added, lies, share, through
 from placelogic.program import block as bl
 from placelogic.program.block import Block
 
@@ -24,13 +24,12 @@ def put_together(block: Block, op: bl.Concat, ins: Sequence[Value], name: int) -
             there = first.get(axis) if first.get(axis) in dims[:-1] else None
             if value.shape.get(axis) != there:
                 got = value.shape.get(axis)
-                what = "a whole tensor" if got is None else f"pieces of {got}"
-                with_ = "a whole one" if first.get(axis) is None else f"pieces of {first[axis]}"
-                raise Misfit(axis, f"puts together {what} and {with_} over {axis}", slot)
+                other = "a whole one" if first.get(axis) is None else f"pieces of {first[axis]}"
+                raise Misfit(axis, "put together", slot, one=lies(got), other=other)
         for dim in set(value.shape.values()):
             orders = [[axis for axis, cut in shape.items() if cut == dim] for shape in (first, value.shape)]
             if orders[0] != orders[1]:
-                raise Misfit(orders[1][0], f"puts together pieces of {dim} that are cut in another order", slot)
+                raise Misfit(orders[1][0], "another order", slot, dim=dim)
     return added([through(value, _part(name, slot)) for slot, value in enumerate(ins)])  # lies as the first one
 
 

@@ -10,8 +10,9 @@ from placelogic.program.ops import Origin
 
 
 class Need(Struct, frozen=True):
-    """A condition of the forward pass. `axis`: wrong wherever the axis has two devices or more, because
-    `reason`; else `parts` have to be what one device has."""
+    """A condition of the forward pass. `axis`: wrong wherever the axis has two devices or more, for a `reason`
+    with its `words` (as of Misfit), at the operation, or at the boundary of the tensor; else `parts` have to be
+    what one device has."""
 
     layer: int
     block: str
@@ -19,9 +20,11 @@ class Need(Struct, frozen=True):
     operation: str
     origin: Origin
     axis: str | None
-    reason: str
-    parts: tuple[Part, ...]
-    nonlinear: bool
+    parts: tuple[Part, ...] = ()
+    nonlinear: bool = False
+    reason: str = ""
+    words: tuple[tuple[str, str], ...] = ()
+    boundary: bool = False
 
 
 class Gradient(Struct, frozen=True):

@@ -145,17 +145,18 @@ def lies(dim: str | None) -> str:
 
 class Misfit(Exception):
     """A move or an operation gets something other than it can work with along `axis`. `slot`: in which input of
-    the operation."""
+    the operation. `reason`: a variant of FW05 in the catalogue of sentences, and `words` that fill it in."""
 
-    def __init__(self, axis: str, reason: str, slot: int = 0) -> None:
+    def __init__(self, axis: str, reason: str, slot: int = 0, **words: str | None) -> None:
         super().__init__(reason)
         self.axis = axis
         self.reason = reason
         self.slot = slot
+        self.words = tuple((name, word or "") for name, word in words.items())
 
 
 class Disorder(Misfit):
-    """It depends on two axes: pieces that both cut, in an order that is not followed."""
+    """It depends on two axes: pieces that both cut, in an order that is not followed; `reason` says so."""
 
 
 def tied(axis: str):  # type: ignore[no-untyped-def]

@@ -8,9 +8,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from placelogic.layers.backward import backward
-from placelogic.layers.forward import forward, needs_right
+from placelogic.layers.forward import forward
 from placelogic.layers.moving import after, alone, moved_backward, moved_forward
-from placelogic.layers.operations import inputs, name_of
 from placelogic.layers.order import check_order, disorder
 from placelogic.layers.record import Gradient, Layer, Need
 from placelogic.layers.values import (
@@ -25,6 +24,7 @@ from placelogic.layers.values import (
 )
 from placelogic.program import block as bl
 from placelogic.program.block import Block
+from placelogic.program.operations import inputs, name_of, needs_right
 from placelogic.program.ops import Axes, Origin
 from placelogic.program.plan import Boundary, Move, Plan, Work
 
@@ -217,7 +217,10 @@ class Walk(Struct):
             origin = op.origin if op is not None else Origin(layer.block.span, stated=False)
         what = name_of(op) if op is not None and boundary is None else f"the boundary of `{tensor}`"
         self.needs.append(
-            Need(layer.number, layer.block.name, tensor, what, origin, misfit.axis, misfit.reason, (), False)
+            Need(
+                layer.number, layer.block.name, tensor, what, origin, misfit.axis, reason=misfit.reason,
+                words=misfit.words, boundary=op is None or boundary is not None,
+            )
         )
 
     def _right(self, layer: Layer, index: int, tensor: str, value: Value, nonlinear: bool) -> bool:
@@ -226,7 +229,7 @@ class Walk(Struct):
         if wrong:
             op = layer.block.operations[index]
             what = name_of(op) if nonlinear else "the loss"
-            self.needs.append(Need(layer.number, layer.block.name, tensor, what, op.origin, None, "", wrong, nonlinear))
+            self.needs.append(Need(layer.number, layer.block.name, tensor, what, op.origin, None, wrong, nonlinear))
         return bool(wrong)
 
     def _mended(self, layer: Layer, tensor: str, reader: tuple[int, int]) -> None:

@@ -43,14 +43,15 @@ Facts = Mapping[str, Mapping[str, Fact]]
 
 
 class Path(Struct, frozen=True):
-    """One way by which a gradient comes to weights, against what the facts say. `kinds`: only the axes along
-    which it is otherwise than the fact has it: `share` or `copy`; `tied`: axes along which each device has, of
+    """One way by which a gradient comes to weights, against what the facts say. `shares`, `copies`: the axes along
+    which it is such, and otherwise than the fact has it; `tied`: axes along which each device has, of
     its own piece, its own share only. `lost`: axes along which it is no gradient any more. `counted`: axes
     along which copies were added up. `through`: what a person stated on the way, in the order of the pass. `heaped`:
     axes along which pieces were added up place by place."""
 
     scale: Expr
-    kinds: Mapping[str, Literal["share", "copy"]]
+    shares: frozenset[str]
+    copies: frozenset[str]
     tied: frozenset[str]
     lost: frozenset[str]
     counted: frozenset[str]
@@ -83,20 +84,23 @@ class Flow(Struct, frozen=True):
 
 class Need(Struct, frozen=True):
     """What the forward pass has to come to at one tensor. With `axis`: something that does not lie as
-    `operation` needs it, wherever the axis has two devices or more, because of `reason`. Else `parts` have to
-    be what one device has; `nonlinear`: because what reads them is not linear."""
+    `operation`, or the `boundary` of the tensor, needs it, wherever the axis has two devices or more, for a `reason`:
+    a variant of FW05 in the catalogue of sentences, with its `words`. Else `parts` have to be what one device has;
+    `nonlinear`: because what reads them is not linear."""
 
     block: str
     tensor: str
     operation: str
     origin: Origin
     axis: str | None
-    reason: str
     parts: Parts
     nonlinear: bool
     when: When
     beyond: bool = False
     """Not followed, because there are too many layers: `parts` are what one layer makes of what is right."""
+    reason: str = ""
+    words: tuple[tuple[str, str], ...] = ()
+    boundary: bool = False
 
 
 class Crossing(Struct, frozen=True):

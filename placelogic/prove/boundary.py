@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Literal
 
-from msgspec import Struct
-
-from placelogic.layers.operations import inputs
 from placelogic.program.block import Collective
 from placelogic.program.facts import Crossing, Need
+from placelogic.program.operations import inputs
 from placelogic.program.program import Program
 from placelogic.prove.factor import named_factor
 from placelogic.prove.layers import term_of
@@ -19,22 +16,15 @@ from placelogic.prove.sizes import Sizes
 from placelogic.prove.table import Table, fault_of, rows_of, tabulate, tabulated
 from placelogic.prove.values import Term
 from placelogic.report.diagnostic import DeviceRow
+from placelogic.report.sentences import Sentence, Words
 from placelogic.source import Span
 
-
-class Told(Struct, frozen=True):
-    code: str
-    axes: tuple[str, ...]
-    message: str
-    label: str
-    help: str
-    fault: Literal["wrong", "scale", "nonuniform"]
-    rows: tuple[DeviceRow, ...]
-    span: Span
+About = tuple[Sentence, tuple[DeviceRow, ...], Span]
+"""What is told, what devices have, and where."""
 
 
-def told_of_need(program: Program, sizes: Sizes, one: Obligation, env: Mapping[str, int]) -> Told:
-    """The finding for a condition of the forward pass that does not hold at these sizes."""
+def of_need(program: Program, sizes: Sizes, one: Obligation, env: Mapping[str, int]) -> About:
+    """A condition of the forward pass that does not hold at these sizes."""
     need = one.need
     assert need is not None
     if need.axis is not None:
@@ -48,71 +38,32 @@ def told_of_need(program: Program, sizes: Sizes, one: Obligation, env: Mapping[s
             tables.append((terms, table))
     # Shares are told before factors: they are further from right.
     terms, table = next((pair for pair in tables if pair[1].axes), tables[0])
-    span = _stated(program, need, table.axes or _counted(terms))
-    return _shares(need, table, span) if table.axes else _factor(need, terms, table, sizes, span)
-
-
-def _shares(need: Need, table: Table, span: Span) -> Told:
-    axes = ", ".join(table.axes)
-    reads = f"`{need.operation}` is not linear, and reads" if need.nonlinear else f"block `{need.block}` ends with"
-    return Told(
-        "FW03",
-        table.axes,
-        f"{reads} `{need.tensor}` in shares: along {axes} each device has only a part of every number",
-        f"`{need.tensor}` is not summed over {axes} here",
-        f"sum `{need.tensor}` over {axes} before it is used",
-        "nonuniform",
-        rows_of(table, need.tensor),
-        span,
-    )
-
-
-def _factor(need: Need, terms: tuple[Term, ...], table: Table, sizes: Sizes, span: Span) -> Told:
-    factor = next((f for items in table.factors.values() for f in items.values()), Fraction(0))
     counted = _counted(terms)
-    name = named_factor(terms, sizes) or str(factor)
-    axes = ", ".join(counted)
-    if counted:
-        message = f"a part of `{need.tensor}` is counted {name} times: along {axes} copies of it are added to shares, and summed with them"
-        help_ = f"add it after the sum over {axes}, or on one device, or divided by {axes}"
-    else:
-        message = f"a part of `{need.tensor}` is multiplied by {name} on the way here"
-        help_ = "drop or change the factor that is wrong"
-    return Told(
-        "FW04",
-        counted,
-        message,
-        f"`{need.tensor}` is not what one device has",
-        help_,
-        "wrong",
-        rows_of(table, "part"),
-        span,
-    )
+    span = _stated(program, need, table.axes or counted)
+    if table.axes:
+        words = {"tensor": f"`{need.tensor}`", "operation": need.operation, "block": need.block}
+        variant = "nonlinear" if need.nonlinear else "end"
+        return Sentence("FW03", variant, None, table.axes, words), rows_of(table, need.tensor), span
+    factor = next((f for items in table.factors.values() for f in items.values()), Fraction(0))
+    words = {"tensor": f"`{need.tensor}`", "factor": named_factor(terms, sizes) or str(factor)}
+    return Sentence("FW04", "copies" if counted else "factor", None, counted, words), rows_of(table, "part"), span
 
 
-def _misfit(program: Program, need: Need, axis: str) -> Told:
+def _misfit(program: Program, need: Need, axis: str) -> About:
     """A stated line is blamed before what reads the tensor: without such lines everything lies as it must."""
     line = _line_before(program, need, axis)
-    what = need.operation if need.operation.startswith("the ") else f"`{need.operation}`"
-    gets = need.reason.rpartition("gets ")[2].replace("pieces of it", f"pieces of `{need.tensor}`")
-    label = f"`{need.tensor}` does not lie along {axis} as it has to"
-    help_ = f"gather `{need.tensor}` over {axis} before, or cut it on another dimension"
-    if line is not None:
-        here = line.tensor == need.tensor or need.operation == f"the boundary of `{need.tensor}`"
-        reader = "" if here else f" for `{need.operation}` in line {need.origin.span.line}"
-        label = f"`{line.tensor}` does not lie along {axis} as it has to{reader}"
-        word = f"say `by {line.usual}`, or " if line.usual is not None else ""
-        help_ = f"{word}leave this line out: then `{line.tensor}` is brought to where it has to lie"
-    return Told(
-        "FW05",
-        (axis,),
-        f"{what} {need.reason}",
-        label,
-        help_,
-        "wrong",
-        (DeviceRow({}, gets.removesuffix(f" over {axis}"), "whole tensors"),),
-        line.origin.span if line is not None else need.origin.span,
-    )
+    words: dict[str, str | bool] = {**dict(need.words), "tensor": f"`{need.tensor}`"}
+    words["what"] = f"the boundary of `{need.tensor}`" if need.boundary else f"`{need.operation}`"
+    if line is None:
+        words |= {"blamed": f"`{need.tensor}`", "gather": True}
+    else:
+        words |= {"blamed": f"`{line.tensor}`", "leave": True, "usual": line.usual is not None, "by": line.usual or ""}
+        if line.tensor != need.tensor and not need.boundary:
+            words |= {"reader": True, "operation": need.operation, "line": str(need.origin.span.line)}
+    sentence = Sentence("FW05", need.reason, None, (axis,), words)
+    shown = sentence.shown()
+    assert shown is not None
+    return sentence, (DeviceRow({}, *shown),), line.origin.span if line is not None else need.origin.span
 
 
 def _counted(terms: tuple[Term, ...]) -> tuple[str, ...]:
@@ -163,7 +114,7 @@ def _stated(program: Program, need: Need, axes: tuple[str, ...]) -> Span:
 # --- backward ---------------------------------------------------------------------------------
 
 
-def told_of_flow(program: Program, sizes: Sizes, one: Obligation, env: Mapping[str, int]) -> Told | None:
+def of_flow(program: Program, sizes: Sizes, one: Obligation, env: Mapping[str, int]) -> About | None:
     """FW06 for a gradient that is wrong because of a boundary; None where the step alone is wrong, or where
     no boundary was stated."""
     assert one.through is not None and one.values is not None and one.weights is not None
@@ -176,32 +127,27 @@ def told_of_flow(program: Program, sizes: Sizes, one: Obligation, env: Mapping[s
     if crossing is None:
         return None
     table = tabulate(program, weights, sizes, one.values.terms, env)
-    followed = not any("*" in path.lost for path in one.through.flow.paths)
-    return Told(
-        "FW06",
-        (crossing.axis,),
-        f"{_wrong(one, crossing, table, sizes) if followed else _again(one, crossing)}{_wanted(program, crossing)}",
-        f"forward, {crossing.done}",
-        f"say `by {crossing.usual}`, the transpose of what happens forward, or leave this line out: that is derived"
-        if crossing.usual is not None
-        else "leave this line out: then its transpose is derived",
-        fault_of(table),
-        rows_of(table) if followed else (),
-        crossing.origin.span,
-    )
+    followed = not any("*" in path.lost for path in one.through.flow.paths)  # else through too many layers
+    variant, words = _wrong(one, crossing, table, sizes) if followed else ("again", {})
+    words = {
+        **words,
+        **_wanted(program, crossing),
+        "tensor": f"`{crossing.tensor}`",
+        "through": bool(crossing.block),
+        "done": crossing.done,
+        "usual" if crossing.usual is not None else "leave": True,
+        "by": crossing.usual or "",
+    }
+    sentence = Sentence("FW06", variant, one.weights, (crossing.axis,), words, fault_of(table))
+    return sentence, rows_of(table) if followed else (), crossing.origin.span
 
 
-def _wanted(program: Program, crossing: Crossing) -> str:
-    """What would be the transpose, in words."""
-    axis = crossing.axis
-    wanted = {
-        "none": f"what arrives {'is a piece' if _in_pieces(program, crossing) else 'is whole'} on every device along {axis}, "
-        "and nothing has to be added up",
-        "sum": f"what arrives are shares, to be added up over {axis}",
-        "slice": f"along {axis} each device keeps its own piece of what arrives, which is complete there",
-        "gather": f"what arrives are pieces, to be put together over {axis}",
-    }.get(crossing.usual or "")
-    return f": {wanted}" if wanted is not None and crossing.direction == "backward" else ""
+def _wanted(program: Program, crossing: Crossing) -> Words:
+    """What would be the transpose."""
+    if crossing.usual not in ("none", "sum", "slice", "gather") or crossing.direction != "backward":
+        return {}
+    whole = "piece" if _in_pieces(program, crossing) else "whole"
+    return {"wanted": True, whole if crossing.usual == "none" else crossing.usual: True}
 
 
 def _in_pieces(program: Program, crossing: Crossing) -> bool:
@@ -232,40 +178,26 @@ def _blamed(one: Obligation) -> frozenset[str]:
     assert one.through is not None
     found: set[str] = set()
     for path in one.through.flow.paths:
-        found |= path.tied | path.lost | path.counted | set(path.kinds)
+        found |= path.tied | path.lost | path.counted | path.shares | path.copies
     return frozenset(found)
 
 
-def _again(one: Obligation, crossing: Crossing) -> str:
-    """For a gradient that comes through more layers than are followed one by one."""
-    return f"the gradient that reaches `{one.weights}` through `{crossing.tensor}` is changed again by every layer on its way"
-
-
-def _wrong(one: Obligation, crossing: Crossing, table: Table, sizes: Sizes) -> str:
-    assert one.values is not None
-    what = f"the gradient that reaches `{one.weights}`{f' through `{crossing.tensor}`' if crossing.block else ''}"
+def _wrong(one: Obligation, crossing: Crossing, table: Table, sizes: Sizes) -> tuple[str, Words]:
+    """What became of the gradient, and by which factor."""
+    assert one.values is not None and one.through is not None
     terms, axis = one.values.terms, crossing.axis
     factors = {f for items in table.factors.values() for f in items.values()}
-    if None in factors:
-        return _mixture(one, what, axis)
+    if None in factors:  # nobody can say of which work it is the gradient
+        paths = one.through.flow.paths
+        if any(axis in path.tied for path in paths):
+            return "tied", {}
+        return "heaped" if any(axis in path.lost & path.heaped for path in paths) else "combined", {}
     if factors == {Fraction(0)}:
-        return f"nothing is left of {what}"
+        return "nothing", {}
     if any(kind.value == "share" for term in terms for kind in term.kinds) and Fraction(0) in factors:
-        return f"{what} stays in shares that nothing adds up along {axis}"
+        return "shares", {}
     if len(factors) == 1:
         (factor,) = factors
-        counted = any(term.counted for term in terms)
-        name = named_factor(terms, sizes) or str(factor)
-        return f"{what} is counted {name} times" if counted else f"{what} is multiplied by {name}"
-    return f"{what} is not that of one device"
-
-
-def _mixture(one: Obligation, what: str, axis: str) -> str:
-    """Why nobody can say of which work it is the gradient."""
-    assert one.through is not None
-    paths = one.through.flow.paths
-    if any(axis in path.tied for path in paths):
-        return f"of {what}, each device keeps only its own piece of its own share along {axis}"
-    if any(axis in path.lost & path.heaped for path in paths):
-        return f"of {what}, pieces of different places are added up along {axis}, place by place"
-    return f"{what} is combined along {axis} as what it is not"
+        words = {"factor": named_factor(terms, sizes) or str(factor)}
+        return "counted" if any(term.counted for term in terms) else "factor", words
+    return "other", {}

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping
 from fractions import Fraction
+from functools import partial
 from types import MappingProxyType
 
 from msgspec.structs import replace
 
 from placelogic.program.program import Program
 from placelogic.prove.blame import blame
-from placelogic.prove.boundary import told_of_flow, told_of_need
+from placelogic.prove.boundary import of_flow, of_need
 from placelogic.prove.confirm import complete, mesh_of, quantities_of
 from placelogic.prove.obligations import Obligation
 from placelogic.prove.place import only_factor, place
 from placelogic.prove.sizes import PER_ITEM, Sizes
-from placelogic.prove.table import MAX_ROWS, summed
+from placelogic.prove.table import MAX_ROWS, rows_of, summed, tabulate
+from placelogic.report import sentences
 from placelogic.report.diagnostic import Counterexample, DeviceRow, Finding
 
 _ORDER = (
@@ -44,7 +45,7 @@ _ORDER = (
 """Causes before consequences; a code not listed stands with its family."""
 
 
-def finding(
+def refuted(
     program: Program,
     sizes: Sizes,
     obligation: Obligation,
@@ -56,75 +57,40 @@ def finding(
     full = complete(sizes, env)
     mesh = mesh_of(program, sizes, env)
     quantities = quantities_of(program, sizes, env)
-    code, axes, message, label, help_, fault = (
-        obligation.code,
-        obligation.axes,
-        obligation.message,
-        obligation.label,
-        obligation.help,
-        obligation.fault,
-    )
-    rows: tuple[DeviceRow, ...] = ()
-    span = obligation.span
+    sentence, span, code = obligation.sentence, obligation.span, obligation.code
+    rows = _shown_rows(obligation, mesh)
+    step = program.step(obligation.weights) if obligation.weights is not None else None
     told = None
     if obligation.need is not None:
-        told = told_of_need(program, sizes, obligation, full)
+        told = of_need(program, sizes, obligation, full)
     elif obligation.through is not None and code == "GI":
-        told = told_of_flow(program, sizes, obligation, full)
+        told = of_flow(program, sizes, obligation, full)
     if told is not None:
-        code, axes, message, label, help_, fault = (
-            told.code,
-            told.axes,
-            told.message,
-            told.label,
-            told.help,
-            told.fault,
-        )
-        rows, span = told.rows, told.span
+        sentence, rows, span = told
     elif obligation.values is not None and obligation.weights is not None:
-        found = blame(
-            program, program.group(obligation.weights), sizes, obligation.values.terms, full, obligation.values.term
-        )
-        rows = found.rows if obligation.shown is None else _shown_rows(obligation, mesh)
-        step = program.step(obligation.weights)
+        weights, values = program.group(obligation.weights), obligation.values
+        table = tabulate(program, weights, sizes, values.terms, full)
+        rows = rows or rows_of(table)
         if code == "GI" and step is not None:
-            span = place(program, step, obligation.values.read, found.code, found.axes, mesh)
-            if found.code == "GI03":
-                span = only_factor(step, sizes, obligation.values.terms, obligation.values.term) or span
-            code, axes, message, label, help_, fault = (
-                found.code,
-                found.axes,
-                found.message,
-                found.label,
-                found.help,
-                found.fault,
-            )
-    elif code == "SC01" and obligation.weights is not None:
-        step = program.step(obligation.weights)
-        if step is not None and obligation.read is not None:
-            span = place(program, step, obligation.read, "GI01", axes, mesh)
-        rows = _shown_rows(obligation, mesh)
+            sentence = blame(program, weights, sizes, values.terms, full, values.term, table)
+            span = place(program, step, values.read, sentence.code, sentence.axes, mesh)
+            if sentence.code == "GI03":
+                span = only_factor(step, sizes, values.terms, values.term) or span
+    elif code == "SC01" and step is not None and obligation.read is not None:
+        span = place(program, step, obligation.read, "GI01", obligation.axes, mesh)
     elif code == "GI04":
         rows = _uneven_rows(program, sizes, obligation, full)
         quantities |= {f"tokens of {group}": count for group, count in _uneven_counts(sizes, obligation, full)}
-    elif obligation.shown is not None:
-        rows = _shown_rows(obligation, mesh)
-    follows = code == "GI06" and obligation.through is not None and _unfit(program, axes)
     if full[PER_ITEM] != 1 and program.work.tokens_even:
         quantities["tokens per item"] = full[PER_ITEM]
-    return Finding(
-        code=code,
-        severity="warning" if obligation.warning else "error",
-        message=message,
-        span=span,
-        weights=obligation.weights,
-        axes=axes,
-        label=label or None,
-        fault=None if obligation.warning else fault,
-        counterexample=Counterexample(mesh, quantities, rows, simulated),
-        help=None if follows else help_ or None,
-        consequence=follows,
+    found = sentences.finding(
+        sentence,
+        span,
+        "warning" if obligation.warning else "error",
+        Counterexample(mesh, quantities, rows, simulated),
+        consequence=sentence.code == "GI06" and obligation.through is not None and _unfit(program, sentence.axes),
     )
+    return replace(found, sentence=sentence)
 
 
 def _unfit(program: Program, axes: tuple[str, ...]) -> bool:
@@ -135,13 +101,12 @@ def _unfit(program: Program, axes: tuple[str, ...]) -> bool:
 
 
 def _shown_rows(obligation: Obligation, mesh: Mapping[str, int]) -> tuple[DeviceRow, ...]:
-    """What the devices along the axis have instead of what a single device has."""
-    assert obligation.shown is not None
-    applies, single = obligation.shown
+    """What the devices along the axis have instead of what a single device has, where that can be said."""
+    if not obligation.variant:
+        return ()
     axis = next((axis for axis in obligation.axes if mesh[axis] > 1), None)
-    if axis is None:
-        return (DeviceRow({}, applies.replace("{i}", "0"), single),)
-    return tuple(DeviceRow({axis: i}, applies.replace("{i}", str(i)), single) for i in range(min(mesh[axis], MAX_ROWS)))
+    pairs = [obligation.sentence.shown(i) for i in range(1 if axis is None else min(mesh[axis], MAX_ROWS))]
+    return tuple(DeviceRow({} if axis is None else {axis: i}, *pair) for i, pair in enumerate(pairs) if pair)
 
 
 def _uneven_counts(sizes: Sizes, obligation: Obligation, env: Mapping[str, int]) -> list[tuple[str, int]]:
@@ -176,22 +141,9 @@ def arrange(
     what follows from a cause on the same weights, along no other axes, is marked as its consequence. `own`: the ids
     of findings that follow from nothing. `biases`: as `scattered_biases` has them; the gradient of one that is
     added too early is whole, and a share where it is added in time."""
-    merged: dict[tuple, list[Finding]] = {}
+    merged: dict[object, list[Finding]] = {}
     for one in findings:
-        key = (
-            one.code,
-            one.axes,
-            one.span,
-            _without(one.message, one.weights),
-            one.severity,
-            one.counterexample.mesh.items() if one.counterexample else None,
-            one.counterexample.devices if one.counterexample else None,
-        )
-        if one.code == "FW06":  # one boundary, told once, with all the weights before it
-            key = (one.code, one.span)
-        if one.code == "FW04":  # and so is one addition, which every reader behind it finds wrong
-            key = (one.code, one.span, one.axes, re.sub("`.*?`", "`...`", one.message))
-        merged.setdefault(tuple(map(repr, key)), []).append(one)
+        merged.setdefault(_same(one), []).append(one)
     out = []
     alone: set[int] = set()
     for group in merged.values():
@@ -219,7 +171,7 @@ def arrange(
         if one.code == "FW01":
             for name in names:
                 absent.setdefault(name, set()).update(one.axes)
-        arranged.append(replace(one, consequence=follows or one.consequence))
+        arranged.append(replace(one, consequence=follows or one.consequence, sentence=None))
     return tuple(arranged)
 
 
@@ -228,8 +180,19 @@ def _from(one: Finding, names: set[str], causes: Mapping[str, Collection[str]]) 
     return bool(names) and all(name in causes and set(one.axes) <= set(causes[name]) for name in names)
 
 
-def _without(message: str, weights: str | None) -> str:
-    return message.replace(f"`{weights}`", "`...`") if weights else message
+def _same(one: Finding) -> tuple[object, ...]:
+    """Equal for findings that tell of one fault."""
+    message = partial(sentences.message, one, weights="...")
+    match one.code:
+        case "FW06":  # one boundary, told once, with all the weights before it
+            return one.code, one.span
+        case "FW04":  # and so is one addition, which every reader behind it finds wrong
+            return one.code, one.span, one.axes, message(tensor="...")
+    example = one.counterexample
+    if example is None:
+        return one.code, one.axes, one.span, message(), one.severity
+    rows = tuple((*row.device.items(), row.applies, row.single) for row in example.devices)
+    return one.code, one.axes, one.span, message(), one.severity, (*example.mesh.items(),), rows
 
 
 def _join(group: list[Finding]) -> Finding:
@@ -239,7 +202,7 @@ def _join(group: list[Finding]) -> Finding:
     if len(names) < 2:
         return first
     shown = ", ".join(f"`{name}`" for name in names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
-    return replace(first, weights=", ".join(names), message=first.message.replace(f"`{first.weights}`", shown))
+    return replace(first, weights=", ".join(names), message=sentences.message(first, weights=shown))
 
 
 def _rank(one: Finding) -> int:

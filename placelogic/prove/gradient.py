@@ -34,9 +34,6 @@ def gradient_obligations(
                 violation=violation,
                 span=span,
                 stated=stated,
-                message="",
-                label="",
-                help="",
                 values=Values(loss.name, terms, read),
             )
     for clash in trace.clashes:
@@ -48,13 +45,7 @@ def gradient_obligations(
             violation=clash.when,
             span=clash.origin.span,
             stated=stated,
-            message=f"a whole gradient of `{weights.name}` is added to a buffer that is already cut over {clash.axis}"
-            if clash.whole
-            else f"a shard of the gradient of `{weights.name}` over {clash.axis} is added to a buffer that is whole by now",
-            label="the buffer holds only a shard by now" if clash.whole else "only a shard arrives",
-            help=f"reduce the fresh gradient over {clash.axis} before `accumulate`"
-            if clash.whole
-            else f"let the whole gradient over {clash.axis} come together once, after the last micro-batch",
+            variant="whole into a shard" if clash.whole else "shard into a whole",
         )
     if not program.work.tokens_even:
         yield from _uneven(program, weights, sizes, stated)
@@ -74,7 +65,7 @@ def _uneven(program: Program, weights: Weights, sizes: Sizes, stated: bool) -> I
     for loss in program.work.losses:
         if not loss.mean:
             continue
-        missing = tuple(axis for axis in program.work.split_axes if axis not in loss.over)
+        missing = tuple(axis for axis in loss.splits(program.work.split_axes) if axis not in loss.over)
         groups = sizes.product(missing) * (ONE if loss.microbatches else sizes.microbatches)
         yield Obligation(
             name=f"token weights of {weights.name}{_of(loss.name)}",
@@ -84,12 +75,7 @@ def _uneven(program: Program, weights: Weights, sizes: Sizes, stated: bool) -> I
             violation=at_least(groups, 2),
             span=loss.span,
             stated=stated,
-            message="tokens are uneven, so a mean of means weighs the tokens of small shares more",
-            label="divides by the tokens of one share only"
-            if loss.span != program.span
-            else "without a `loss` line, each share divides by its own tokens (`loss mean local`)",
-            help="say `loss mean global` and sum instead of averaging, or `tokens even` if all shares have as many tokens",
-            fault="wrong",
+            variant="mean" if loss.span != program.span else "mean by default",
         )
 
 
@@ -114,27 +100,18 @@ def clip_obligations(
     once = [(update, when, test("distinct", _total(before(update)), ONE)) for update, when in ends]
     many = either(*(both(when, wrong) for _, when, wrong in once)) if once else test("distinct", _total(counted), ONE)
 
-    def make(name: str, violation: Formula, message: str, label: str, help: str, **more: object) -> Obligation:
-        fields = dict(axes=(), span=where, stated=stated, fault="wrong", values=None, shown=None) | more
+    def make(name: str, violation: Formula, variant: str, **more: object) -> Obligation:
+        fields = dict(axes=(), span=where, stated=stated) | more
         return Obligation(
             name=f"{name} of {weights.name}",
             code="GI07",
             weights=weights.name,
             violation=violation,
-            message=message,
-            label=label,
-            help=help,
+            variant=variant,
             **fields,
         )
 
-    yield make(
-        "clipping once",
-        many,
-        f"`{weights.name}` is not clipped exactly once before its update, as the other weights are",
-        "this step does not clip once",
-        "write `clip` once in this step, after the reductions and before `update`",
-        own=True,
-    )
+    yield make("clipping once", many, "once", own=True)
     for read in counted:
         used = either(*(when for update, when in ends if update.order >= read.order)) if ends else TRUE
         if used == FALSE:
@@ -145,9 +122,7 @@ def clip_obligations(
             yield make(
                 f"complete gradient{_of(loss.name)} at the clip",
                 both(read.when, used, coefficient_differs(program, weights, sizes, terms, trace.times)),
-                f"the norm is not taken of the single-device gradient of `{weights.name}`",
-                "the gradient is not complete, or wrongly scaled, here",
-                "clip after the last reduction and scale, when the gradient is right",
+                "incomplete",
                 span=span,
                 values=Values(loss.name, terms, read),
                 own=not any(_alike(terms, update.terms[loss.name]) for update, _ in ends),
@@ -162,13 +137,9 @@ def clip_obligations(
             yield make(
                 f"everything{_of(loss.name)} clipped that is updated from",
                 both(when, update.when, negate(wrong), coefficient_differs(program, weights, sizes, late, 0)),
-                f"a part of what `update` reads of `{weights.name}` was never clipped: "
-                "it was added after `clip`, or it lies in another buffer",
-                "what is read here is not all clipped",
-                "let the gradient be complete before `clip`, in the buffer that `update` reads",
+                "unclipped",
                 span=update.origin.span if update.origin.stated else where,
                 values=Values(loss.name, late, update),
-                shown=("a gradient with parts that are not clipped", "the clipped gradient"),
                 own=True,
             )
 
@@ -188,34 +159,8 @@ def _norm(
         cut = either(*(t.when for terms in read.terms.values() for t in terms if t.kinds[index].cut is not None))
         summed = axis in listed
         violation = both(used, within_loop(_miscounted(program, weights, sizes, axis, cut, summed), sizes))
-        shown = ("the norm of shard {i}", "the norm of all") if not summed else ("|g|^2, once per copy", "|g|^2, once")
-        if not summed and cut == FALSE:
-            what = f"devices along {axis} that hold nothing of `{weights.name}` leave it out of the norm"
-            label, help = (
-                f"only end stages of {axis} see it",
-                "write `clip global_norm` without a list: it is derived right",
-            )
-            fault, shown = "nonuniform", ("the norm of what it holds", "the norm of all")
-        elif not summed:
-            what = f"the norm leaves out what other devices along {axis} hold of `{weights.name}`"
-            label, help = f"{weights.name} is cut over {axis}, not summed", f"sum `{weights.name}` over {axis}"
-            fault = "nonuniform"
-        else:
-            what = f"the norm counts `{weights.name}` once per copy along {axis}"
-            label, help = f"copies along {axis} are summed", f"leave {axis} out for `{weights.name}`"
-            fault = "scale"
-        yield make(
-            f"norm over {axis}",
-            violation,
-            what,
-            label,
-            help,
-            axes=(axis,),
-            span=origin.span,
-            stated=True,
-            fault=fault,
-            shown=shown,
-        )
+        variant = "copies" if summed else "not held" if cut == FALSE else "left out"
+        yield make(f"norm over {axis}", violation, variant, axes=(axis,), span=origin.span, stated=True)
 
 
 def _miscounted(program: Program, weights: Weights, sizes: Sizes, axis: str, cut: Formula, summed: bool) -> Formula:
@@ -246,10 +191,7 @@ def update_count(weights: Weights, step: Step, trace: Trace, stated: bool) -> It
         violation=test("<", times, ONE),
         span=span,
         stated=stated,
-        message=f"`{weights.name}` is trained but never updated",
-        label="no `update` runs here",
-        help="write `update` after the gradient is complete, or `freeze` these weights",
-        shown=("no update", "one update"),
+        variant="never updated",
     )
     yield Obligation(
         name=f"one update of {weights.name} per step",
@@ -259,8 +201,5 @@ def update_count(weights: Weights, step: Step, trace: Trace, stated: bool) -> It
         violation=test(">", times, ONE),
         span=span,
         stated=stated,
-        message=f"`{weights.name}` is updated more than once in a step, before its gradient is complete",
-        label="runs more than once",
-        help="update once, after the last micro-batch",
-        shown=("an update per micro-batch", "one update"),
+        variant="twice",
     )

@@ -36,9 +36,8 @@ def kept_obligations(program: Program, weights: Weights, step: Step, sizes: Size
             violation=violation,
             span=origin.span,
             stated=origin.stated,
-            message=f"the gradient of `{weights.name}` is not kept, but {why}",
-            label="materialized: gone before it can be used",
-            help="keep the gradients (replicated or sharded)",
+            variant="not kept",
+            words={"why": why},
         )
 
 

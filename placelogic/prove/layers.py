@@ -39,9 +39,6 @@ def need_obligations(program: Program, sizes: Sizes) -> Iterator[Obligation]:
             ),
             span=need.origin.span,
             stated=need.origin.stated,
-            message="",
-            label="",
-            help="",
             need=need,
         )
 
@@ -66,9 +63,6 @@ def line_obligations(program: Program) -> Iterator[Obligation]:
                 violation=FALSE,  # every value and gradient that comes through was followed, and is as it has to be
                 span=origin.span,
                 stated=True,
-                message="",
-                label="",
-                help="",
             )
 
 
@@ -108,7 +102,7 @@ def term_of(axes: tuple[str, ...], path: Path, sizes: Sizes) -> Term:
     """A value of a tensor, or what a layer makes of a gradient, as a term: whole, or a share, along each axis."""
     kinds: list[Kind] = []
     for axis in axes:
-        kind = SHARE if axis in path.kinds else COPY
+        kind = SHARE if axis in path.shares else COPY
         if axis in path.tied:
             kind = replace(kind, tied=True)
         if axis in path.lost:

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from placelogic.program.facts import Flow, Need
 from placelogic.prove.formula import Formula
 from placelogic.prove.values import Read, Term
+from placelogic.report.sentences import Sentence, Words
 from placelogic.source import Span
 
 Topic = Literal["gradient", "clip", "state", "forward", "composition"]
@@ -37,10 +38,9 @@ class Through(Struct, frozen=True):
 class Obligation(Struct, frozen=True):
     """`code` is the finding's code when violated ("GI" where a counterexample must decide).
 
-    `message`: one sentence, `label`: what stands under the caret, `help`: the way forward.
+    `variant`, `words`: what is told of it then, where that is known (report/sentences.json).
     `stated`: it concerns an operation that a person stated. `values`: for coefficients.
-    `read`: the point it is about, where it is one. `shown`: what device `{i}` along the first axis has, and what a single device has, for the table
-    of a counterexample that is not about coefficients. `warning`: tells of a habit, decides nothing.
+    `read`: the point it is about, where it is one. `warning`: tells of a habit, decides nothing.
     `through`, `need`: of the layers' own operations, backward and forward."""
 
     name: str
@@ -50,12 +50,9 @@ class Obligation(Struct, frozen=True):
     violation: Formula
     span: Span
     stated: bool
-    message: str
-    label: str
-    help: str
-    fault: Literal["wrong", "scale", "nonuniform"] | None = "wrong"
+    variant: str = ""
+    words: Words = field(default_factory=dict)
     values: Values | None = None
-    shown: tuple[str, str] | None = None
     read: Read | None = None
     warning: bool = False
     through: Through | None = None
@@ -66,3 +63,8 @@ class Obligation(Struct, frozen=True):
     """Where it is enough that some allowed mesh meets a condition: that condition, until it is settled."""
     own: bool = False
     """What breaks it is a fault of its own, also where the gradient of the same weights is wrong already."""
+
+    @property
+    def sentence(self) -> Sentence:
+        """What is told of it where it is violated."""
+        return Sentence(self.code, self.variant, self.weights, self.axes, self.words)

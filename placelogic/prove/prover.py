@@ -14,16 +14,18 @@ from placelogic.program.program import Program
 from placelogic.prove.arithmetic import check_arithmetic
 from placelogic.prove.collect import Collected, collect
 from placelogic.prove.confirm import Confirmation, complete, confirmer, dealer
-from placelogic.prove.divide import division_assumptions, settle
+from placelogic.prove.divide import division_assumptions, division_facts, settle
 from placelogic.prove.formula import FALSE, TRUE, Formula, either
-from placelogic.prove.notes import notes
+from placelogic.prove.notes import denominators, notes
 from placelogic.prove.obligations import Obligation
 from placelogic.prove.queries import Basis, Premises, Question
 from placelogic.prove.ratio import TooLarge
 from placelogic.prove.sizes import Sizes, sizes_of
 from placelogic.prove.smallest import Found, GaveUp, smallest
 from placelogic.prove.solver import RLIMIT, TIMEOUT_S, Limits, Named, Solver, Status
+from placelogic.prove.undecided import gave_up, unconfirmed, unknown, vacuous
 from placelogic.report.diagnostic import Finding, Obligations, SpecReport
+from placelogic.report.sentences import Sentence
 
 if TYPE_CHECKING:
     from placelogic.simulate.outcome import Outcome
@@ -72,7 +74,7 @@ def _decision(program: Program, options: Options) -> Decision:
     printed = _assumptions(program, named, sizes)
     trained = [weights for weights in program.weights if not weights.frozen]
     if not trained:
-        return Decision(_vacuous(program, printed, "nothing is trained: every weight group is frozen"))
+        return Decision(vacuous(program, printed, Sentence("VA01", "frozen")))
     collected = collect(program, sizes)
     premises = Premises(tuple(fact for fact in sizes.background if fact != TRUE), named)
     solver = Solver(premises.facts, named, Limits(options.rlimit, options.timeout_s))
@@ -80,26 +82,55 @@ def _decision(program: Program, options: Options) -> Decision:
     basis = Basis(premises, (Question("assumptions", "some mesh is allowed", TRUE, possible.status),))
     if possible.status == "unsat":
         clash = ", ".join(f"`{name}`" for name in possible.core)
-        message = f"no mesh at all satisfies the assumptions {clash}" if clash else "no mesh at all is allowed"
-        return Decision(_vacuous(program, printed, message), basis)
+        why = Sentence("VA01", "clash" if clash else "no mesh", words={"clash": clash})
+        return Decision(vacuous(program, printed, why), basis)
     if possible.status == "unknown":
         message = f"whether any mesh satisfies the assumptions: {possible.reason}"
-        return Decision(_gave_up(program, printed, message), basis)
+        return Decision(gave_up(program, printed, message), basis)
     asked, doubtful = check_arithmetic(program, sizes, solver)
     basis = Basis(premises, (*basis.questions, *asked))
     if doubtful is not None:
-        return Decision(_gave_up(program, printed, doubtful), basis)
+        return Decision(gave_up(program, printed, doubtful), basis)
     settled, doubtful = settle(collected.obligations, solver)
     if doubtful is not None:
-        return Decision(_gave_up(program, printed, doubtful), basis)
+        return Decision(gave_up(program, printed, doubtful), basis)
     collected = replace(collected, obligations=settled)
-    report, asked = _decide(program, sizes, solver, collected, printed, options)
+    denied = frozenset(one.axes for one in settled if one.code == "FW07" and one.violation != FALSE)
+    granted = tuple(division_facts(program, sizes, denied))
+    divided = _granting(sizes, named, granted, options)
+    solvers = _Solvers(solver, divided or solver)
+    report, asked = _decide(program, sizes, solvers, collected, printed, options)
+    if solvers.granted:  # the answers rest on these too
+        premises = Premises(basis.premises.facts, (*named, *granted))
     if report.verdict == "proved":
         sure = _without_doubt(collected, solver)
         if sure is None:
-            return Decision(_gave_up(program, printed, "whether a `backward` line changes anything"), basis)
+            return Decision(gave_up(program, printed, "whether a `backward` line changes anything"), basis)
         asked = (*asked, *sure)
-    return Decision(report, Basis(premises, (*basis.questions, *asked)))
+    return Decision(report, Basis(_with_facts(premises, sizes), (*basis.questions, *asked)))
+
+
+class _Solvers:
+    """`plain`: of what the spec allows. `divided`: of those sizes that divide what they cut, which a verdict takes for
+    granted; asked only where it makes a difference. `granted`: it was asked."""
+
+    def __init__(self, plain: Solver, divided: Solver) -> None:
+        self.plain, self.divided, self.granted = plain, divided, False
+
+    def of(self, one: Obligation) -> Solver:
+        return self.plain if one.code == "FW07" else self.divided
+
+
+def _granting(sizes: Sizes, named: tuple[Named, ...], granted: tuple[Named, ...], options: Options) -> Solver | None:
+    if not granted:
+        return None
+    facts = (fact for fact in sizes.background if fact != TRUE)
+    return Solver(facts, (*named, *granted), Limits(options.rlimit, options.timeout_s))
+
+
+def _with_facts(premises: Premises, sizes: Sizes) -> Premises:
+    """The premises with what has become known of remainders since."""
+    return Premises(tuple(fact for fact in sizes.background if fact != TRUE), premises.assumptions)
 
 
 def _without_doubt(collected: Collected, solver: Solver) -> tuple[Question, ...] | None:
@@ -117,11 +148,15 @@ def _without_doubt(collected: Collected, solver: Solver) -> tuple[Question, ...]
 
 
 def _decide(
-    program: Program, sizes: Sizes, solver: Solver, collected: Collected, printed: tuple[str, ...], options: Options
+    program: Program, sizes: Sizes, solvers: _Solvers, collected: Collected, printed: tuple[str, ...], options: Options
 ) -> tuple[SpecReport, tuple[Question, ...]]:
     obligations = collected.obligations
     pending = [one for one in obligations if one.violation != FALSE]
-    together = solver.check(either(*(one.violation for one in pending)))
+    together = solvers.plain.check(either(*(one.violation for one in pending)))
+    if together.status != "unsat" and solvers.divided is not solvers.plain:
+        solvers.granted = True
+        if not any(one.code == "FW07" for one in pending):
+            together = solvers.divided.check(either(*(one.violation for one in pending)))
     findings: list[Finding] = []
     own: list[Finding] = []
     refuted = undecided = 0
@@ -135,7 +170,7 @@ def _decide(
         for one in pending:
             key = _key(one)
             if key not in results:
-                results[key] = hopeless.get(one.violation) or _search(program, sizes, solver, one, simulated)
+                results[key] = hopeless.get(one.violation) or _search(program, sizes, solvers.of(one), one, simulated)
             result = results[key]
             if isinstance(result, GaveUp):
                 hopeless[one.violation] = result
@@ -151,15 +186,15 @@ def _decide(
                     if options.every and not one.warning:
                         from placelogic.prove.others import others
 
-                        search = partial(_search, program, sizes, solver, simulated=simulated)
+                        search = partial(_search, program, sizes, solvers.divided, simulated=simulated)
                         tell = partial(_finding, program, sizes)
-                        findings += others(program, sizes, one, told_here, env, search, tell, _unknown)
+                        findings += others(program, sizes, one, told_here, env, search, tell, unknown)
                 case Found(sizes=env, confirmation=confirmation):
                     undecided += 1
-                    findings.append(_unconfirmed(one, complete(sizes, env), confirmation))
+                    findings.append(unconfirmed(one, complete(sizes, env), confirmation))
                 case GaveUp(reason=reason):
                     undecided += 1
-                    findings.append(_unknown(one, reason))
+                    findings.append(unknown(one, reason))
     denied = frozenset(told_here.axes for told_here in findings if told_here.code == "FW07")
     gone = {*division_assumptions(program, sizes)} - {*division_assumptions(program, sizes, denied)}
     printed = tuple(text for text in printed if text not in gone)
@@ -168,7 +203,7 @@ def _decide(
     verdict = "refuted" if refuted else "undecided" if undecided else "proved"
     told = [
         *(_arranged(program, findings, own) if findings else ()),
-        *notes(program, sizes, solver, collected.traces, stated, verdict == "proved"),
+        *notes(program, sizes, solvers.divided, collected.traces, stated, verdict == "proved"),
     ]
     report = SpecReport(
         name=program.name,
@@ -210,9 +245,9 @@ def _search(
 def _finding(
     program: Program, sizes: Sizes, one: Obligation, env: Mapping[str, int], at: Mapping[str, int] | None
 ) -> Finding:
-    from placelogic.prove.findings import finding  # and with it all that tells of faults: a proof needs none
+    from placelogic.prove.findings import refuted  # and with it all that tells of faults: a proof needs none
 
-    return finding(program, sizes, one, env, at)
+    return refuted(program, sizes, one, env, at)
 
 
 def _arranged(program: Program, findings: Iterable[Finding], own: Iterable[Finding]) -> tuple[Finding, ...]:
@@ -222,63 +257,7 @@ def _arranged(program: Program, findings: Iterable[Finding], own: Iterable[Findi
     return arrange(findings, {id(one) for one in own}, scattered_biases(program))
 
 
-# --- reports that are no decision -----------------------------------------------------------
-
-
 def _assumptions(program: Program, named: Iterable[Named], sizes: Sizes) -> tuple[str, ...]:
     printed = [*(assumption.name for assumption in named), *division_assumptions(program, sizes)]
     printed.append("tokens even" if program.work.tokens_even else "tokens uneven")
-    return tuple(dict.fromkeys([*printed, ADDITIVE]))
-
-
-def _vacuous(program: Program, printed: tuple[str, ...], message: str) -> SpecReport:
-    told = Finding(
-        "VA01", "error", message, program.span, help="nothing is proved: drop or weaken what rules everything out"
-    )
-    return SpecReport(program.name, "vacuous", printed, findings=(told,))
-
-
-def _gave_up(program: Program, printed: tuple[str, ...], reason: str) -> SpecReport:
-    told = Finding(
-        "UN01",
-        "error",
-        f"the solver could not tell {reason}",
-        program.span,
-        help="fix some sizes in the spec (or with `placelogic check --at`), or raise --rlimit and --timeout",
-    )
-    return SpecReport(program.name, "undecided", printed, findings=(told,))
-
-
-def _unknown(one: Obligation, reason: str) -> Finding:
-    return Finding(
-        "UN01",
-        "error",
-        f"undecided: {one.name} ({reason})",
-        one.span,
-        weights=one.weights,
-        axes=one.axes,
-        help="fix some sizes in the spec (or with `placelogic check --at`), or raise --rlimit and --timeout",
-    )
-
-
-def _unconfirmed(one: Obligation, env: Mapping[str, int], confirmation: Confirmation) -> Finding:
-    if confirmation.at is not None:
-        return Finding(
-            "UN03",
-            "error",
-            f"undecided: {one.name} fails in the calculus, but only on meshes too large to simulate",
-            one.span,
-            weights=one.weights,
-            axes=one.axes,
-            help="leave sizes open, so that a small mesh can show the fault",
-        )
-    shown = ", ".join(f"{name} = {value}" for name, value in env.items() if "." not in name)
-    return Finding(
-        "UN02",
-        "error",
-        f"undecided: {one.name} fails in the calculus at {shown}, but not in the exact simulation",
-        one.span,
-        weights=one.weights,
-        axes=one.axes,
-        help="this is a bug in placelogic: please report it with this file",
-    )
+    return tuple(dict.fromkeys([*printed, *denominators(program), ADDITIVE]))

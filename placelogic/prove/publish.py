@@ -53,11 +53,8 @@ def _after(
         name: str,
         axes: tuple[str, ...],
         violation: Formula,
-        message: str,
-        label: str,
-        help: str,
+        variant: str,
         span: Span,
-        shown: tuple[str, str] = ("old parameters", "new parameters"),
     ) -> Obligation:
         return Obligation(
             name=f"{name} of {weights.name}",
@@ -67,11 +64,7 @@ def _after(
             violation=violation,
             span=span,
             stated=stated,
-            message=message,
-            label=label,
-            help=help,
-            fault="nonuniform" if axes else "wrong",
-            shown=shown,
+            variant=f"publication: {variant}",
         )
 
     copies = _Copies(weights, sizes, cuts)
@@ -79,34 +72,16 @@ def _after(
         copies.move(publish, publish.order > updated)
     unrefreshed, unfetched = copies.unrefreshed, copies.unfetched
     if weights.master:
-        yield make(
-            "compute copy refreshed from the master",
-            (),
-            unrefreshed,
-            f"the compute copy of `{weights.name}` is never refreshed from the updated master copy",
-            "the master is updated, the parameters are not",
-            "write `refresh params from master` after `update`",
-            where,
-        )
+        yield make("compute copy refreshed from the master", (), unrefreshed, "not refreshed", where)
     if copies.hosted:
-        yield make(
-            "device copy fetched from the host",
-            (),
-            unfetched,
-            f"`{weights.name}` is updated on the host, and the device keeps the old parameters",
-            "the new parameters stay on the host",
-            "write `fetch params` after `update` (and after `refresh`)",
-            where,
-        )
+        yield make("device copy fetched from the host", (), unfetched, "not fetched", where)
     for axis in program.mesh.axes:
         violation = copies.wrong(axis)
         if not cuts[axis] and violation == FALSE:
             continue
         gathered = next((p for p in trace.publishes if isinstance(p.op, GatherParams) and axis in p.op.axes), None)
-        message, label, help, place = copies.why(axis, gathered, updated)
-        shown = ("new shard {i}, old parameters elsewhere", "new parameters")
-        name = f"new parameters reach every copy over {axis}"
-        yield make(name, (axis,), violation, message, label, help, place or where, shown)
+        variant, place = copies.why(axis, gathered, updated)
+        yield make(f"new parameters reach every copy over {axis}", (axis,), violation, variant, place or where)
 
 
 class _Copies:
@@ -131,28 +106,15 @@ class _Copies:
     def wrong(self, axis: str) -> Formula:
         return either(self.stale[axis], self.lost[axis], self.ruined[axis])
 
-    def why(self, axis: str, gathered: Publish | None, updated: int) -> tuple[str, str, str, Span | None]:
-        """What keeps the new parameters from copies along the axis: message, label, help, and the place if any."""
-        name = self.weights.name
-        stale = f"each device updates only its shard of `{name}`, and the others along {axis} keep the old parameters"
+    def why(self, axis: str, gathered: Publish | None, updated: int) -> tuple[str, Span | None]:
+        """What keeps the new parameters from copies along the axis (the variant to tell), and the place if any."""
         if (broadcast := self.overwritten.get(axis)) is not None:
-            message = f"the broadcast over {axis} overwrites what other devices along {axis} hold of `{name}`"
-            if self.ruined[axis] != FALSE:
-                message += ": the root does not have it"
-            help = f"leave the broadcast out; `gather params over {axis}` publishes shards"
-            return message, "only the root's shard is left", help, broadcast
+            return "overwritten" if self.ruined[axis] == FALSE else "ruined", broadcast
         if gathered is None:
-            help = f"write `gather params over {axis}` at the end of the step"
-            return stale, "updated shards are not published", help, None
-        place = gathered.op.origin.span
+            return "not gathered", None
         if gathered.order > updated and (self._apart(axis) != FALSE or axis in self.early):
-            message = f"the gather over {axis} hands on flat shards of `{name}` to a stage whose shards are others"
-            help = f"cut `{name}` by a dimension instead of `on flat`, or keep its optimizer state whole along {axis}"
-            if axis in self.early:
-                help = f"gather over {axis} last, when each stage has gathered its flat shards"
-            return message, "each stage has its own flat buffer", help, place
-        help = "move it to the end of the step, after the update, the refresh and the fetch"
-        return stale, "comes too early: it moves the old parameters", help, place
+            return "stages first" if axis in self.early else "other shards", gathered.op.origin.span
+        return "too early", gathered.op.origin.span
 
     def move(self, publish: Publish, after: bool) -> None:
         """`after`: it comes after the last update; before it all copies are those of the step before."""

@@ -36,13 +36,7 @@ def start_obligations(program: Program, weights: Weights, sizes: Sizes) -> Itera
                     violation=several if cut is not None else apart,
                     span=op.origin.span,
                     stated=op.origin.stated,
-                    message=f"the broadcast overwrites the shards of `{weights.name}` along {axis} with one of them"
-                    if cut is not None
-                    else f"the broadcast over {axis} sends flat shards of `{weights.name}` to a stage that holds others",
-                    label=f"{axis} cuts these parameters" if cut is not None else "each stage has its own flat buffer",
-                    shown=("shard 0, at the place of shard {i}", "all shards"),
-                    help=f"leave {axis} out of the broadcast",
-                    fault="wrong",
+                    variant="shards" if cut is not None else "stages",
                 )
                 if cut is None:  # where the buffers are laid out alike, the stages are equal now
                     unequal[axis] = (FALSE, op.origin)
@@ -57,12 +51,7 @@ def start_obligations(program: Program, weights: Weights, sizes: Sizes) -> Itera
             violation=violation,
             span=origin.span,
             stated=origin.stated,
-            message=f"copies of `{weights.name}` along {axis} start from different values",
-            label="different random numbers on copies",
-            shown=("start {i}", "one start"),
-            help=f"use one seed along {axis}, or broadcast afterwards: a second line `broadcast over {axis} from 0` "
-            f"in a block `init {weights.name} {{ ... }}`",
-            fault="nonuniform",
+            variant="different",
         )
 
 
@@ -87,13 +76,7 @@ def random_obligations(
             violation=several if wrong or odd else FALSE,
             span=line.origin.span,
             stated=line.origin.stated,
-            message=f"devices along {line.axis} share one computation with `{weights.name}` but draw different numbers"
-            if not odd
-            else f"devices along {line.axis} draw the same random numbers for different parts of the work",
-            label="must be the same here" if not odd else "usually different",
-            shown=("stream {i}", "one stream") if not odd else None,
-            help=f"use one stream along {line.axis}" if not odd else f"use a stream per device along {line.axis}",
-            fault="nonuniform",
+            variant="same" if odd else "different",
             warning=odd,
         )
 

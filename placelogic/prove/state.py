@@ -83,7 +83,6 @@ def alignment_obligations(
                 if one.cut == other.cut:
                     continue
                 nested = same_dimension(one.cut, other.cut)
-                ours, theirs = _STATES[one.state], _STATES[other.state]
                 later = one.origin if one.origin.stated else other.origin
                 yield Obligation(
                     name=f"shards of {weights.name} over {axis}: {other.state} and {one.state}",
@@ -97,11 +96,13 @@ def alignment_obligations(
                     ),
                     span=later.span,
                     stated=stated,
-                    message=f"{theirs}s and {ours}s of `{weights.name}` are cut differently over {axis}: "
-                    f"some element has its {theirs} on one device and its {ours} on another",
-                    shown=("keeps other elements than its states need", "keeps all states of all elements"),
-                    label=f"cut {_cut_text(one.cut)} here, {_cut_text(other.cut)} for the {theirs}s",
-                    help="list the axes in one order in every state" if nested else "cut both by the same rule",
+                    variant=f"alignment: {'order' if nested else 'dimension'}",
+                    words={
+                        "ours": _STATES[one.state],
+                        "theirs": _STATES[other.state],
+                        "here": _cut_text(one.cut),
+                        "there": _cut_text(other.cut),
+                    },
                 )
 
 
@@ -125,9 +126,7 @@ def optimizer_obligations(
             violation=TRUE,
             span=lost.span,
             stated=lost.stated,
-            message=f"the optimizer state of `{weights.name}` is materialized: nothing could recompute it",
-            label="optimizer state exists nowhere",
-            help="keep it replicated, sharded or offloaded",
+            variant="materialized",
         )
     needs = weights.optimizer.needs
     if needs is Needs.ELEMENT:
@@ -145,11 +144,8 @@ def optimizer_obligations(
             violation=both(at_least(members(weights, sizes, axis), 2), either(*(shard.when for shard in broken))),
             span=first.origin.span,
             stated=stated,
-            message=f"{weights.optimizer.name} needs {needs.value} to update `{weights.name}`, "
-            f"but its {_STATES[first.state]}s are cut over {axis}",
-            label=f"{weights.optimizer.name} sees only a shard",
-            shown=("updates from shard {i} alone", f"updates from {needs.value}"),
-            help="cut `on param` or `on layer`, which keep tensors whole, or use an elementwise optimizer",
+            variant="optimizer",
+            words={"optimizer": weights.optimizer.name, "needs": needs.value, "state": _STATES[first.state]},
         )
 
 
@@ -197,12 +193,8 @@ def replica_obligations(
             violation=both(within_loop(either(*unequal), sizes), negate(owners), negate(made_alike)),
             span=found[-1].origin.span if found and found[-1].origin.stated else _where(step, weights),
             stated=stated,
-            message=f"copies of `{weights.name}` along {axis} apply different updates and drift apart",
-            label=f"each device along {axis} updates from its own value",
-            shown=("an update of its own", "one update"),
+            variant="drift",
             read=found[-1] if found else None,
-            help=f"sum or average the gradient over {axis} before `update`",
-            fault="nonuniform",
         )
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from placelogic.layers.operations import inputs
 from placelogic.layers.saved import lay_at
 from placelogic.program import block as bl
+from placelogic.program.operations import inputs
 from placelogic.program.program import Program
 from placelogic.prove.formula import FALSE, at_least
 from placelogic.prove.obligations import Obligation
@@ -33,13 +33,8 @@ def stream_obligations(program: Program, sizes: Sizes) -> Iterator[Obligation]:
             violation=several if wrong or odd else FALSE,
             span=line.origin.span,
             stated=line.origin.stated,
-            message=f"devices along {line.axis} have copies of `{line.tensor}`, and draw different random numbers for it"
-            if not odd
-            else f"devices along {line.axis} draw the same random numbers for different pieces of `{line.tensor}` ({dim})",
-            label="must be the same here" if not odd else "usually different",
-            help=f"use one stream along {line.axis}" if not odd else f"use a stream per device along {line.axis}",
-            fault="nonuniform",
-            shown=(f"stream {{i}} for `{line.tensor}`", "one stream") if not odd else None,
+            variant="same" if odd else "different",
+            words={"tensor": f"`{line.tensor}`", "dim": dim or ""},
             warning=odd,
             drawn=True,
         )
@@ -53,11 +48,8 @@ def stream_obligations(program: Program, sizes: Sizes) -> Iterator[Obligation]:
             violation=at_least(sizes.size(place.axis), 2) if place.kind == "local" and split else FALSE,
             span=place.origin.span,
             stated=place.origin.stated,
-            message=f"each device along {place.axis} has its own piece of the sequence, and counts its places from 0 "
-            f"for `{place.tensor}`",
-            label="every piece begins at position 0",
-            help=f"begin at the place where the piece of each device along {place.axis} begins: `global`",
-            shown=("positions of piece 0, for piece {i}", "positions of the whole sequence"),
+            variant="positions",
+            words={"tensor": f"`{place.tensor}`"},
             drawn=True,
         )
 

@@ -75,9 +75,8 @@ class Group(Struct, frozen=True):
         """A fresh gradient that came by this path instead."""
         moved = []
         for axis, kind in zip(self.axes, start.kinds):
-            value = path.kinds.get(axis)
-            if value is not None:
-                kind = Kind(value, cut=kind.cut)
+            if axis in path.shares | path.copies:
+                kind = Kind("share" if axis in path.shares else "copy", cut=kind.cut)
             if axis in path.tied:
                 kind = replace(kind, tied=True)
             if axis in path.lost:

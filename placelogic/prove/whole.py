@@ -14,16 +14,14 @@ from placelogic.prove.layers import is_plain, when_of
 from placelogic.prove.obligations import Obligation, Through
 from placelogic.prove.sizes import Sizes
 from placelogic.prove.values import Read, Trace, members, unseen, within_loop
+from placelogic.report.sentences import Words
 from placelogic.source import Span
 
 
-def _absent(program: Program, axis: str, cut: Span) -> str:
-    """What to do about parameters that are cut along an axis that splits the work, as the statement `cut` says."""
-    gathered = "use `gathered` (S*) for params, which gathers them before use"
+def _elsewhere(program: Program, axis: str, cut: Span) -> Words:
+    """Whether parameters that are cut along an axis, as the statement `cut` says, could be so along another one."""
     split = next((split for split in program.work.splits if split.axis == axis), None)
-    if split is None or split.span == cut:
-        return gathered
-    return f"{axis} splits the {split.dim} already: cut them over another axis, or {gathered}"
+    return {} if split is None or split.span == cut else {"elsewhere": True, "dim": split.dim}
 
 
 def forward_obligations(program: Program, facts: Facts, sizes: Sizes) -> Iterator[Obligation]:
@@ -39,10 +37,8 @@ def forward_obligations(program: Program, facts: Facts, sizes: Sizes) -> Iterato
                     violation=at_least(sizes.size(axis), 2),
                     span=fact.span,
                     stated=False,
-                    message=f"a device cannot compute with `{weights.name}`: {fact.because}",
-                    label=f"only a shard is there along {axis}",
-                    shown=("shard {i} of the parameters", "all parameters"),
-                    help=_absent(program, axis, fact.span),
+                    variant="absent",
+                    words={"because": fact.because, **_elsewhere(program, axis, fact.span)},
                 )
         origin = weights.params.materialized
         if origin is not None:
@@ -54,9 +50,7 @@ def forward_obligations(program: Program, facts: Facts, sizes: Sizes) -> Iterato
                 violation=FALSE if weights.master and not weights.frozen else TRUE,
                 span=origin.span,
                 stated=origin.stated,
-                message=f"the parameters of `{weights.name}` are materialized, but there is no master copy to make them from",
-                label="nothing to recompute from",
-                help="keep them, or state a master copy: precision { master fp32 }",
+                variant="materialized",
             )
     # Devices that split a sequence attend over one sample together: they share its computation too.
     apart = {split.axis for split in program.work.splits if split.dim != "sequence"}
@@ -70,11 +64,7 @@ def forward_obligations(program: Program, facts: Facts, sizes: Sizes) -> Iterato
             violation=at_least(sizes.size(feed.axis), 2) if wrong else FALSE,
             span=feed.span,
             stated=True,
-            message=f"devices along {feed.axis} share one computation, but are fed different samples",
-            label=f"{feed.axis} splits {'one sequence' if feed.axis in program.work.split_axes else 'no work'}",
-            shown=("samples {i}", "one batch"),
-            help=f"feed the same samples along {feed.axis}, or say what it splits (`batch over {feed.axis}`)",
-            fault="nonuniform",
+            variant="sequence" if feed.axis in program.work.split_axes else "no work",
         )
 
 
@@ -89,9 +79,8 @@ def conflict_obligations(program: Program, sizes: Sizes) -> Iterator[Obligation]
             violation=at_least(sizes.size(conflict.axis), 2),
             span=conflict.second.span,
             stated=conflict.second.stated,
-            message=conflict.message,
-            label="placed a second time here",
-            help="say it once, or name the weights in the statement that is to win",
+            variant="conflict",
+            words=conflict.words,
         )
 
 
@@ -146,11 +135,8 @@ def _all_or_none(flowing: Mapping[str, Sequence[tuple[Flow | None, Trace]]]) -> 
         violation=both(either(*skipping.values()), negate(both(*skipping.values()))),
         span=late.origin.span,
         stated=True,
-        message=f"on an overflow the update of {others} is skipped, and `{spared}` is updated all the same",
-        label=f"comes after the update of `{spared}`: decides nothing about it",
-        shown=(f"the update of `{spared}` without the others", "no update"),
-        help=f"move it before the `update` of `{spared}`",
-        fault="wrong",
+        variant="some",
+        words={"others": others, "spared": f"`{spared}`"},
     )
 
 
@@ -190,11 +176,8 @@ def _decision(axis: str, name: str, origin: Origin, differ: Formula, several: bo
         violation=differ,
         span=origin.span,
         stated=True,
-        message=f"devices along {axis} may decide differently whether to skip the step",
-        label=f"{axis} is left out, and devices along it see different gradients",
-        shown=("decides from gradients {i}", "one decision"),
-        help=f"add {axis} to the axes of {'every' if several else ''} `skip on overflow over ...`".replace("  ", " "),
-        fault="nonuniform",
+        variant="skip",
+        words={"every": several},
     )
 
 

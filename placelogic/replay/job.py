@@ -21,8 +21,8 @@ from placelogic.run.buffers import Buffer, collected, fresh
 from placelogic.run.events import squares, unskipped
 from placelogic.run.grid import Grid
 from placelogic.run.group import Group
+from placelogic.run.group_step import GroupStep
 from placelogic.run.state import State, started
-from placelogic.run.step import Runner
 
 NOTHING = -1.0
 """What a device sees of an element that it holds nothing of."""
@@ -166,11 +166,11 @@ class Job(job.Job[torch.Tensor, Moments]):
         calmer = [layer * calm for layer in buffer.layers]
         state.update(Buffer(group, buffer.on, calmer, buffer.room, buffer.valid, buffer.alike))
 
-    def decide(self, runner: Runner[torch.Tensor, Moments], step: int, axes: Axes) -> None:
+    def decide(self, runner: GroupStep[torch.Tensor], step: int, axes: Axes) -> None:
         with self.comms.log.purpose("decisions"):
             self.gaps.append(Gap(None, step, "skip", self._disagreement(runner, axes)))
 
-    def _disagreement(self, runner: Runner[torch.Tensor, Moments], axes: Axes) -> float:
+    def _disagreement(self, runner: GroupStep[torch.Tensor], axes: Axes) -> float:
         """How far devices that step together see different gradients of this group over `axes`: then an
         overflow can be seen by some and not by others."""
         buffer, group, x = runner.content(), runner.state.group, self.comms.rank
@@ -190,7 +190,7 @@ class Job(job.Job[torch.Tensor, Moments]):
         first, *others = [views[y] for y in deciding if y is not None] or [view]
         return max((float((other - first).abs().max()) for other in others if buffer is not None), default=0.0)
 
-    def compare_clipped(self, runner: Runner[torch.Tensor, Moments], step: int) -> None:
+    def compare_clipped(self, runner: GroupStep[torch.Tensor], step: int) -> None:
         buffer, group = runner.content(), runner.state.group
         if buffer is None:
             self.gaps.append(Gap(group.name, step, "clip", float("inf")))
@@ -201,8 +201,8 @@ class Job(job.Job[torch.Tensor, Moments]):
 
     def clip(
         self,
-        clipping: Sequence[Runner[torch.Tensor, Moments]],
-        going: Sequence[Runner[torch.Tensor, Moments]],
+        clipping: Sequence[GroupStep[torch.Tensor]],
+        going: Sequence[GroupStep[torch.Tensor]],
         step: int,
     ) -> None:
         assert self.program.clip is not None

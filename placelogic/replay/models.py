@@ -17,8 +17,8 @@ from placelogic.replay.shape import Shape
 from placelogic.run.arriving import kept_along, lines_of
 from placelogic.run.grid import Grid
 from placelogic.run.group import Elements, Group
+from placelogic.run.layers.setting import Setting
 from placelogic.run.stop import GroupStop
-from placelogic.simulate.layers.setting import Setting
 
 PLACES = 2
 """Of a piece of a dimension: enough for it to be cut again, and to be put together in a wrong order."""

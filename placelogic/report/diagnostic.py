@@ -6,12 +6,15 @@ The JSON form of these classes is the stable machine interface `placelogic/check
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct, field
 
 from placelogic.compat import assert_never
 from placelogic.source import Span
+
+if TYPE_CHECKING:
+    from placelogic.report.sentences import Sentence
 
 Severity = Literal["error", "warning", "note"]
 Verdict = Literal["proved", "refuted", "undecided", "vacuous", "error"]
@@ -54,7 +57,8 @@ class Finding(Struct, frozen=True):
     """One thing to tell the reader. `label` goes under the caret; `help` is the way forward;
     `fix` is one edit after which the spec was proved, in words, and `edit` the same for a machine;
     `consequence` marks what follows from an earlier finding of the same spec. `accepted`: somebody
-    lets it pass. `denied`: a warning or note that the policy of a repository does not let pass."""
+    lets it pass. `denied`: a warning or note that the policy of a repository does not let pass. `sentence`: what
+    message, label and help were made of, as long as the prover works on them."""
 
     code: str
     severity: Severity
@@ -71,6 +75,7 @@ class Finding(Struct, frozen=True):
     consequence: bool = False
     accepted: Acceptance | None = None
     denied: bool = False
+    sentence: Sentence | None = None
 
 
 class Obligations(Struct, frozen=True):

@@ -100,12 +100,6 @@ def cut(buffer: Buffer[A], rule: Rule) -> None:
         _moved(buffer, old, f"each device along {axis} keeps its shard")
 
 
-def cut_as_placed(buffer: Buffer[A]) -> None:
-    """Where gradients are placed S, and one still is whole."""
-    for rule in buffer.group.gradients_rule.values():
-        cut(buffer, rule)
-
-
 def _moved(buffer: Buffer[A], old: Held, why: str) -> None:
     """Arrays of the buffer's present room, filled from those of the room it had."""
     buffer.layers = [buffer.on.take(array, old, buffer.local, why) for array in buffer.layers]

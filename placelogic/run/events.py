@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from placelogic.program.program import Axes, GlobalNorm, Program, Skip, Step, Update
-from placelogic.run.step import Runner, running
+from placelogic.run.group_step import GroupStep
+from placelogic.run.step import running
 
 
-def squares(clip: GlobalNorm, runners: Sequence[Runner[Any, Any]]) -> Iterator[tuple[Runner[Any, Any], Any]]:
+def squares(clip: GlobalNorm, runners: Sequence[GroupStep[Any]]) -> Iterator[tuple[GroupStep[Any], Any]]:
     """What each group adds to the squared norm, as every device computes it: by the number of its copies if the norm
     is of each element once, else as far as the sums over the listed axes bring it together."""
     for runner in runners:

@@ -13,8 +13,9 @@ from placelogic.run.buffers import Buffer
 from placelogic.run.events import acting_skips, looking
 from placelogic.run.grid import Grid
 from placelogic.run.group import Group
+from placelogic.run.group_step import GroupStep
 from placelogic.run.state import State
-from placelogic.run.step import Event, Runner, drive, running
+from placelogic.run.step import Event, drive, running
 from placelogic.run.work import Work
 
 
@@ -48,27 +49,27 @@ class Job(Generic[A, M]):
         """The optimizer's step."""
 
     @abstractmethod
-    def decide(self, runner: Runner[A, M], step: int, axes: Axes) -> None:
+    def decide(self, runner: GroupStep[A], step: int, axes: Axes) -> None:
         """Whether devices see different gradients over `axes`, where a step may be skipped."""
 
     @abstractmethod
-    def compare_clipped(self, runner: Runner[A, M], step: int) -> None:
+    def compare_clipped(self, runner: GroupStep[A], step: int) -> None:
         """What the norm is taken of."""
 
     @abstractmethod
-    def clip(self, clipping: Sequence[Runner[A, M]], going: Sequence[Runner[A, M]], step: int) -> None:
+    def clip(self, clipping: Sequence[GroupStep[A]], going: Sequence[GroupStep[A]], step: int) -> None:
         """Multiply what is clipped by a factor of the norm of what all that are `going` have now."""
 
     # --- one step --------------------------------------------------------------------------------
 
-    def runners(self, step: int) -> list[Runner[A, M]]:
+    def runners(self, step: int) -> list[GroupStep[A]]:
         return [
             self.runner(group, step)
             for group in self.trained
             if group.stop is None and self.program.step(group.name) is not None
         ]
 
-    def runner(self, group: Group, step: int) -> Runner[A, M]:
+    def runner(self, group: Group, step: int) -> GroupStep[A]:
         plan = self.program.step(group.name)
         assert plan is not None
         state, lines = self.states[group.number], lines_of(self.program, group.name)
@@ -80,16 +81,16 @@ class Job(Generic[A, M]):
             arrive(lines, buffer, self.work)
             return buffer
 
-        return Runner(state, self.work, plan.ops, backward, lambda buffer: self.feed(state, step, buffer))
+        return GroupStep(state, self.work, plan.ops, backward, lambda buffer: self.feed(state, step, buffer))
 
-    def drive(self, step: int, runners: Sequence[Runner[A, M]]) -> None:
+    def drive(self, step: int, runners: Sequence[GroupStep[A]]) -> None:
         """Run all groups, from one common event to the next."""
 
-        def decide(runner: Runner[A, M], _: Event) -> None:
+        def decide(runner: GroupStep[A], _: Event) -> None:
             for axes in looking(self.program, runner.state.group.name, runner.skips - 1, self.work.microbatches):
                 self.decide(runner, step, axes)
 
-        def clip(clipping: Sequence[Runner[A, M]], _: Event) -> None:
+        def clip(clipping: Sequence[GroupStep[A]], _: Event) -> None:
             if self.program.clip is None:
                 return
             for runner in clipping:

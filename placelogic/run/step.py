@@ -1,19 +1,20 @@
 """The order in which a step runs: the loop over micro-batches, which buffer an operation reads, where all weights meet.
 
-What an operation does to arrays is said in buffers.py and state.py, and to numbers by the algebra (algebra.py)."""
+What an operation does to numbers is the subclass's: exact ones, tensors, or lines of a script."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from fractions import Fraction
 from typing import Generic, Literal, TypeVar
 
 from msgspec import Struct
 
 from placelogic.compat import assert_never
-from placelogic.program.expr import show
+from placelogic.program.expr import Expr
 from placelogic.program.ops import (
     Accumulate,
+    Axes,
     BroadcastParams,
     Clip,
     FetchParams,
@@ -30,13 +31,10 @@ from placelogic.program.ops import (
     Update,
     flat,
 )
-from placelogic.run import buffers
-from placelogic.run.algebra import A, M, line_of
-from placelogic.run.buffers import Buffer
-from placelogic.run.state import State
+from placelogic.run.algebra import line_of
 from placelogic.run.stop import GroupStop
-from placelogic.run.work import Work
 
+B = TypeVar("B")
 R = TypeVar("R", bound="Runner")  # type: ignore[type-arg]
 
 
@@ -47,41 +45,66 @@ class Event(Struct, frozen=True):
     op: Clip | Skip
 
 
-class Runner(Generic[A, M]):
-    """The running step of one weight group, up to where the whole job decides. `backward(turn)` gives the fresh gradient
-    of a micro-batch (from 1), `update` is told what the optimizer is fed."""
+class Runner(Generic[B]):
+    """The running step of one weight group; `B` is a gradient buffer, changed in place. It stops where the whole
+    job decides. `terms`: the names of the loss terms."""
 
-    def __init__(
-        self,
-        state: State[A, M],
-        work: Work,
-        ops: tuple[Op, ...],
-        backward: Callable[[int], Buffer[A]],
-        update: Callable[[Buffer[A]], None],
-    ) -> None:
-        self.state = state
-        self.work = work
+    def __init__(self, ops: tuple[Op, ...], microbatches: int, terms: Sequence[str | None]) -> None:
         self.ops = ops
-        self._backward = backward
-        self._update = update
-        self.buffers: dict[str | None, Buffer[A]] = {}
-        self.fresh: Buffer[A] | None = None
+        self.microbatches = microbatches
+        self._terms = list(terms)
+        self.where = ""  # where a person wrote the operation that runs now (algebra.line_of)
+        self.buffers: dict[str | None, B] = {}
+        self.fresh: B | None = None
         # Clip and gather act on the buffer that the next update below reads; a skip sees what the update reads
         # that runs.
         self._order = list(flat(ops))
-        self._running = list(running(ops, work.microbatches))
+        self._running = list(running(ops, microbatches))
         self._target: str | None = None
-        self._present: Buffer[A] | None = None
+        self._present: B | None = None
         self.skips = 0  # how many it has come to
         self.dead = False  # whether the event it has come to is one that no update comes after
 
-    def content(self) -> Buffer[A] | None:
+    def content(self) -> B | None:
         """What the group's gradient is at this point."""
         return self._present if self._present is not None else self.buffers.get(self._target)
 
+    # --- what the numbers say ----------------------------------------------------------------
+
+    @abstractmethod
+    def backward(self, turn: int) -> B:
+        """The fresh gradient of a micro-batch (from 1)."""
+
+    @abstractmethod
+    def added(self, held: B | None, fresh: B, replace: bool) -> B: ...
+
+    @abstractmethod
+    def reduce(self, on: B, axes: Axes, mean: bool, scattered: bool) -> None: ...
+
+    @abstractmethod
+    def gather(self, on: B, axes: Axes) -> None: ...
+
+    @abstractmethod
+    def scale(self, on: B, factor: Expr, term: int | None) -> None:
+        """`term`: the number of the one loss term whose part it is about; None: all of it."""
+
+    @abstractmethod
+    def cut(self, on: B) -> None:
+        """At clip and update a gradient that is placed S is cut where it still is whole."""
+
+    @abstractmethod
+    def zero(self) -> B:
+        """A fresh gradient of zeros."""
+
+    @abstractmethod
+    def update(self, on: B) -> None: ...
+
+    @abstractmethod
     def stop(self, reason: str) -> None:
         """It cannot go on."""
-        self.state.group.stop = reason
+
+    @abstractmethod
+    def publish(self, op: GatherParams | BroadcastParams | Refresh | FetchParams) -> None: ...
 
     # --- the order ---------------------------------------------------------------------------
 
@@ -95,37 +118,38 @@ class Runner(Generic[A, M]):
                 yield from self.one(op, None)
 
     def loop(self, loop: Loop) -> Iterator[Event]:
-        for turn in turns(loop, self.work.microbatches):
+        for turn in turns(loop, self.microbatches):
             yield from self.turn(loop, turn)
 
     def turn(self, loop: Loop, turn: int) -> Iterator[Event]:
-        self.fresh = self._backward(turn)
+        self.fresh = self.backward(turn)
         for position, op in enumerate(loop.body):
             later = any(isinstance(o, Accumulate) for o in loop.body[position + 1 :])
             yield from self.one(op, self.fresh if later else None)
         self.fresh = None
 
-    def one(self, op: Op, fresh: Buffer[A] | None) -> Iterator[Event]:
+    def one(self, op: Op, fresh: B | None) -> Iterator[Event]:
         """`fresh`: the fresh gradient where this operation stands before an accumulate."""
+        self.where = line_of(op.origin)
         match op:
             case Loop():
                 raise GroupStop("a loop inside a loop has no fresh gradient of its own")
             case Accumulate():
                 self.accumulate(op)
-            case Reduce(name, axes, kind, scattered, origin):
+            case Reduce(name, axes, kind, scattered, _):
                 on = self._pick(name, fresh)
                 if on is not None and axes:
-                    buffers.reduce(on, axes, kind == "mean", scattered, line_of(origin))
+                    self.reduce(on, axes, kind == "mean", scattered)
             case GatherGradients(axes, _):
                 on = fresh or self.buffers.get(self._feeding(op))
                 if on is not None:
-                    buffers.gather(on, axes)
-            case Scale(name, factor, origin):
+                    self.gather(on, axes)
+            case Scale(name, factor, _):
                 on = self._pick(name, fresh)
                 if on is not None:
-                    buffers.scale(on, self.work.factor(factor), f"scale by {show(factor)}{line_of(origin)}")
-            case ScaleLoss():
-                self.scale_loss(op)
+                    self.scale(on, factor, None)
+            case ScaleLoss(term, factor, _):
+                self.scale(self._fresh(), factor, self._terms.index(term))
             case Clip() | Skip():
                 event = self._event(op, fresh)
                 if isinstance(op, Clip) or not self.dead:
@@ -133,32 +157,21 @@ class Runner(Generic[A, M]):
                 self._present = None
             case Update(name, _):
                 self._target = name
-                buffer = self.buffers.get(name)
-                if buffer is None:
-                    buffer = self.buffers[name] = buffers.accumulate(None, self.zero(), True)
-                buffers.cut_as_placed(buffer)
-                self._update(buffer)
+                if name not in self.buffers:
+                    self.buffers[name] = self.added(None, self.zero(), True)
+                self.cut(self.buffers[name])
+                self.update(self.buffers[name])
             case GatherParams() | BroadcastParams() | Refresh() | FetchParams():
-                self.state.publish(op, line_of(op.origin))
+                self.publish(op)
             case OffloadGradients():
                 pass  # the same numbers, elsewhere
             case _:
                 assert_never(op)
 
     def accumulate(self, op: Accumulate) -> None:
-        self.buffers[op.buffer] = buffers.accumulate(self.buffers.get(op.buffer), self._fresh(), op.replace)
+        self.buffers[op.buffer] = self.added(self.buffers.get(op.buffer), self._fresh(), op.replace)
 
-    def scale_loss(self, op: ScaleLoss) -> None:
-        number = [term.name for term in self.work.terms].index(op.term)
-        buffers.scale(self._fresh(), self.work.factor(op.factor, number), layer=number)
-
-    def zero(self) -> Buffer[A]:
-        """A fresh gradient of zeros."""
-        empty = self._backward(1)
-        buffers.scale(empty, Fraction(0))
-        return empty
-
-    def _event(self, op: Clip | Skip, fresh: Buffer[A] | None) -> Event:
+    def _event(self, op: Clip | Skip, fresh: B | None) -> Event:
         after = self._running[next(i for i, o in enumerate(self._running) if o is op) :]
         self.dead = not any(isinstance(o, Update) for o in after)
         self._present = fresh
@@ -168,15 +181,15 @@ class Runner(Generic[A, M]):
             return Event("skip", op)
         self._target = self._feeding(op)
         if fresh is None and self._target in self.buffers:
-            buffers.cut_as_placed(self.buffers[self._target])
+            self.cut(self.buffers[self._target])
         return Event("clip", op)
 
-    def _fresh(self) -> Buffer[A]:
+    def _fresh(self) -> B:
         if self.fresh is None:
             raise GroupStop("there is no fresh gradient outside the micro-batches")
         return self.fresh
 
-    def _pick(self, name: str | None, fresh: Buffer[A] | None) -> Buffer[A] | None:
+    def _pick(self, name: str | None, fresh: B | None) -> B | None:
         return fresh if name is None and fresh is not None else self.buffers.get(name)
 
     def _feeding(self, op: Op | None) -> str | None:

@@ -11,9 +11,9 @@ from placelogic.run.buffers import Buffer, fresh
 from placelogic.run.events import squares
 from placelogic.run.grid import Grid
 from placelogic.run.group import Group
+from placelogic.run.group_step import GroupStep
 from placelogic.run.job import Job
 from placelogic.run.state import State, started
-from placelogic.run.step import Runner
 from placelogic.run.work import Counts, Work, check_size
 from placelogic.simulate import compare, model
 from placelogic.simulate.arithmetic import PRIME, inverse
@@ -123,20 +123,20 @@ class Machine(Job[Arrays, Arrays]):
             self.differences += compare.gradients(state.group, buffer, step, self.expected[state.group.number])
         state.update(buffer)
 
-    def decide(self, runner: Runner[Arrays, Arrays], step: int, axes: Axes) -> None:
+    def decide(self, runner: GroupStep[Arrays], step: int, axes: Axes) -> None:
         group = runner.state.group
         x = compare.disagreeing(group, runner.content(), axes, self.stepping)
         if x is not None:
             message = f"({self.grid.name(x)}) sees other gradients of `{group.name}` and may decide otherwise"
             self.differences.append(Difference(None, step, "skip", self.grid.device(x), None, message))
 
-    def compare_clipped(self, runner: Runner[Arrays, Arrays], step: int) -> None:
+    def compare_clipped(self, runner: GroupStep[Arrays], step: int) -> None:
         if step == 1:
             group = runner.state.group
             self.differences += compare.clipped(group, runner.content(), self.complete[group.number])
 
     def clip(
-        self, clipping: Sequence[Runner[Arrays, Arrays]], going: Sequence[Runner[Arrays, Arrays]], step: int
+        self, clipping: Sequence[GroupStep[Arrays]], going: Sequence[GroupStep[Arrays]], step: int
     ) -> None:
         assert self.program.clip is not None
         counted = {runner.state.group.number for runner in going}

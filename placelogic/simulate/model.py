@@ -14,7 +14,7 @@ from operator import mul
 
 from placelogic.run.group import Group
 from placelogic.run.work import Work
-from placelogic.simulate.arithmetic import PRIME, inverse, mix
+from placelogic.simulate.arithmetic import PRIME, inverse, mix, residue
 from placelogic.simulate.elements import COUNT
 from placelogic.simulate.exact import Arrays, Exact
 
@@ -158,8 +158,8 @@ def fresh(model: Model, group: Group, turn: int, seen: list[int]) -> list[Arrays
     layers = []
     for term in range(len(work.terms)):
         counted = work.counted(term, turn)
-        weights = {count: inverse(count) for count in set(counted)}
-        arrays: Arrays = [[] for _ in range(grid.count)]
+        weights = {count: residue(1 / count) for count in set(counted)}
+        arrays: list[list[int]] = [[] for _ in range(grid.count)]
         done: dict[tuple[object, ...], list[int]] = {}
         for x in group.holders:
             a, s = pair = model.contribution(group, x, term, turn, uses[x])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from placelogic.report.sentences import Sentence
 from tests.elaborate.helpers import SMALL, layout, one, program
 
 HEAD = """
@@ -56,7 +57,9 @@ def test_equally_specific_and_different_is_a_conflict() -> None:
     assert {(c.weights, c.state, c.axis) for c in conflicts} == {
         (w, "optimizer", "edp") for w in ("attn", "norm", "expert")
     }
-    assert conflicts[0].message == (
+    one_conflict = conflicts[0]
+    sentence = Sentence("CC01", "conflict", one_conflict.weights, (one_conflict.axis,), one_conflict.words)
+    assert sentence.text("message") == (
         "the optimizer states of `attn` are placed twice along edp: sharded over dp (line 7) and replicated over dp (line 7)"
     )
     assert conflicts[0].first.span.column < conflicts[0].second.span.column

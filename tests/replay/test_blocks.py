@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 import pytest
 
@@ -12,18 +13,19 @@ from placelogic.elaborate import elaborate_file
 from placelogic.elaborate.complete import complete
 from placelogic.program import block as bl
 from placelogic.program.ops import Origin
-from placelogic.replay.blocks.functions import Here, function
 from placelogic.replay.blocks.held import arranged
-from placelogic.replay.blocks.lay import Lay, joined, piece
-from placelogic.replay.blocks.loss import Loss
 from placelogic.replay.blocks.matrices import Matrices
+from placelogic.replay.blocks.real import Loss, Numbers, Real
 from placelogic.replay.cases import Case
 from placelogic.replay.judge import Choice, replay
 from placelogic.run.grid import Grid
 from placelogic.run.group import Group
+from placelogic.run.layers.algebra import Site
+from placelogic.run.layers.lay import Lay, Tensor, joined, piece
+from placelogic.run.layers.operations import operate
+from placelogic.run.layers.setting import Setting
 from placelogic.run.stop import GroupStop
 from placelogic.run.work import Work
-from placelogic.simulate.layers.setting import Setting
 from placelogic.source import Span
 from placelogic.syntax.parse import parse
 from tests.layers.draw import draw
@@ -92,22 +94,45 @@ def test_missing_places_are_zeros() -> None:
 # --- functions ----------------------------------------------------------------------------------
 
 
+class Given(Real):
+    """One device that multiplies by these numbers."""
+
+    def __init__(self, w: torch.Tensor | None, stream: tuple[object, ...] = ()) -> None:
+        numbers = Numbers({}, {}, stream, lambda expr: 1.0)
+        super().__init__(Grid(("one",), {"one": 1}), None, numbers, True)  # type: ignore[arg-type]
+        self.w = w
+
+    def weights(self, s: Site[torch.Tensor], lays: Sequence[Lay]) -> Tensor[torch.Tensor]:
+        assert self.w is not None
+        return Tensor(tuple(lays), self.w)
+
+
+def site(op: bl.Operation, sizes: dict[str, int], *ins: Tensor[torch.Tensor]) -> Site[torch.Tensor]:
+    block = bl.Block("layer", None, "x", "y", {}, (op,), (), Span("a.place", 1, 1, 1, 1))
+    return Site(block, 0, 0, op, Grid(("one",), {"one": 1}), sizes, ins, None, [{}], [()], [int], {}, ())
+
+
 def test_a_matrix_takes_the_place_of_what_it_contracts() -> None:
     op = bl.Linear("o", "x", "w", ("heads", "head"), ("hidden",), False, NOWHERE)
-    x = Lay(("batch", "heads", "head"), ((0, 1), (0, 1), (0, 1, 2)))
-    here = Here(op, {}, {"batch": 2, "heads": 2, "head": 3, "hidden": 4}, ())
     a, w = torch.randn(2, 2, 3), torch.randn(2, 3, 4)
-    made = function(here, [x], None, None)(w, a)
-    assert torch.allclose(made, a.reshape(2, 6) @ w.reshape(6, 4), atol=1e-6)
+    x = Tensor((Lay(("batch", "heads", "head"), ((0, 1), (0, 1), (0, 1, 2))),), a)
+    made = operate(Given(w), site(op, {"batch": 2, "heads": 2, "head": 3, "hidden": 4}, x))
+    assert torch.allclose(made.data, a.reshape(2, 6) @ w.reshape(6, 4), atol=1e-6)
+    assert made.lays == (Lay(("batch", "hidden"), ((0, 1), (0, 1, 2, 3))),)
 
 
 def test_attention_is_softmax_attention_with_a_sink() -> None:
-    op = bl.Attention("c", "q", "k", "v", "sequence", "heads", "kv_heads", True, True, False, False, NOWHERE)
+    op = bl.Attention("c", "q", "k", "v", True, True, False, False, NOWHERE, kv_heads="kv_heads")
     sizes = {"batch": 2, "sequence": 4, "heads": 4, "kv_heads": 2, "head": 3}
     query = Lay(("batch", "sequence", "heads", "head"), ((0, 1), (0, 1, 2, 3), (0, 1, 2, 3), (0, 1, 2)))
     keys = Lay(("batch", "sequence", "kv_heads", "head"), ((0, 1), (0, 1, 2, 3), (0, 1), (0, 1, 2)))
     q, k, v = torch.randn(2, 4, 4, 3), torch.randn(2, 4, 2, 3), torch.randn(2, 4, 2, 3)
-    whole = function(Here(op, {}, sizes, ()), [query, keys, keys], None, None)(q, k, v)
+
+    def attended(lays: list[Lay], *data: torch.Tensor) -> torch.Tensor:
+        ins = [Tensor((lay,), values) for lay, values in zip(lays, data)]
+        return operate(Given(None), site(op, sizes, *ins)).data
+
+    whole = attended([query, keys, keys], q, k, v)
     # A key of zeros with a value of zeros is a sink.
     wide = [torch.cat([t.new_zeros(2, 1, 2, 3), t], 1).repeat_interleave(2, 2).transpose(1, 2) for t in (k, v)]
     mask = torch.cat([torch.ones(4, 1), torch.tril(torch.ones(4, 4))], 1).bool()
@@ -116,32 +141,35 @@ def test_attention_is_softmax_attention_with_a_sink() -> None:
     # A device with the later half of the queries and heads 2 and 3 makes its piece of the same.
     mine = Lay(query.dims, ((0, 1), (2, 3), (2, 3), (0, 1, 2)))
     own = Lay(keys.dims, ((0, 1), (0, 1, 2, 3), (1,), (0, 1, 2)))
-    some = function(Here(op, {}, sizes, ()), [mine, own, own], None, None)(q[:, 2:, 2:], k[:, :, 1:], v[:, :, 1:])
+    some = attended([mine, own, own], q[:, 2:, 2:], k[:, :, 1:], v[:, :, 1:])
     assert torch.allclose(some, whole[:, 2:, 2:], atol=1e-6)
 
 
 def test_dropout_is_drawn_by_place() -> None:
-    op = bl.Elementwise("d", "x", "dropout", True, "mask", True, None, NOWHERE)
-    here = Here(op, {}, {"sequence": 4, "hidden": 2}, ("seed", 1))
+    op = bl.Elementwise("d", "x", "dropout", None, NOWHERE)
     whole = Lay(("sequence", "hidden"), ((0, 1, 2, 3), (0, 1)))
-    drawn = here.drawn(whole)
-    assert torch.equal(here.drawn(piece(whole, "sequence", 2, 1)), drawn[2:])
-    other = Here(op, {}, {"sequence": 4, "hidden": 2}, ("seed", 2))
-    assert not torch.allclose(other.drawn(whole), drawn)
-    assert bool((drawn > 0.5).all())
+
+    def drawn(lay: Lay, number: int) -> torch.Tensor:
+        x = Tensor((lay,), torch.ones(lay.shape))
+        return operate(Given(None, ("seed", number)), site(op, {"sequence": 4, "hidden": 2}, x)).data
+
+    assert torch.equal(drawn(piece(whole, "sequence", 2, 1), 1), drawn(whole, 1)[2:])
+    assert not torch.allclose(drawn(whole, 2), drawn(whole, 1))
+    assert bool((drawn(whole, 1) > 0.5).all())
 
 
 def test_the_loss_is_cross_entropy() -> None:
-    lay = Lay(("batch", "vocab"), ((0, 1, 2), (0, 1, 2, 3)))
     logits, wanted = torch.randn(3, 4), torch.tensor([1, 3, 0])
-    loss = Loss(lay, "vocab", wanted, None)
-    made, level = loss.forward(logits)
-    leaf = logits.clone().requires_grad_()
-    expected = torch.nn.functional.cross_entropy(leaf, wanted, reduction="none")
-    assert torch.allclose(made, expected, atol=1e-6)
     arrived = torch.tensor([1.0, -2.0, 3.0])
-    (gradient,) = torch.autograd.grad(expected, [leaf], arrived)
-    assert torch.allclose(loss.backward(logits, level, arrived), gradient, atol=1e-6)
+    found = []
+    for loss in (
+        lambda x: Loss.apply(x, torch.nn.functional.one_hot(wanted, 4).to(x.dtype), None),
+        lambda x: torch.nn.functional.cross_entropy(x, wanted, reduction="none"),
+    ):
+        leaf = logits.clone().requires_grad_()
+        made = loss(leaf)
+        found.append((made, *torch.autograd.grad(made, [leaf], arrived)))
+    assert all(torch.allclose(a, b, atol=1e-6) for a, b in zip(*found))
 
 
 # --- weights ------------------------------------------------------------------------------------

@@ -14,12 +14,11 @@ from msgspec import Struct
 
 from placelogic.program import block as bl
 from placelogic.program.program import Axes, Cut, Layout, Weights
-from placelogic.replay.blocks.uses import Key, cut_of, key_of
 from placelogic.replay.shape import MOST_ELEMENTS, TooLarge
 from placelogic.run.group import Group
+from placelogic.run.layers.setting import Setting
+from placelogic.run.layers.uses import Key, cut_of, key_of, weights_dims
 from placelogic.run.owners import Owners, Sizes, owners
-from placelogic.simulate.layers.one import weights_dims
-from placelogic.simulate.layers.setting import Setting
 
 
 class Matrix(Struct, frozen=True):

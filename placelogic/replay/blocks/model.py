@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from math import prod
 
 import torch
 
 from placelogic.program import block as bl
 from placelogic.program.plan import Plan
 from placelogic.program.program import Program
-from placelogic.replay.blocks.chain import Numbers, Real
-from placelogic.replay.blocks.held import Held, at_places
-from placelogic.replay.blocks.lay import Lay
+from placelogic.replay.blocks.held import at_places
 from placelogic.replay.blocks.matrices import Matrices
+from placelogic.replay.blocks.real import Numbers, Real, Value
 from placelogic.replay.comms import Comms
 from placelogic.replay.data import Data, apart, normal
 from placelogic.run.grid import Grid
 from placelogic.run.group import Group
-from placelogic.simulate.layers.arrays import Labels
-from placelogic.simulate.layers.habits import Habits
-from placelogic.simulate.layers.setting import Setting, Share
+from placelogic.run.layers.chain import Chain
+from placelogic.run.layers.habits import Habits
+from placelogic.run.layers.lay import Lay, Tensor
+from placelogic.run.layers.setting import Setting
 
 Foreign = tuple[tuple[str, int], ...]
 
@@ -52,7 +53,7 @@ class BlockModel:
             matrices.group = group
             self._matrices[group.name] = matrices
         self._habits = Habits(setting.layers, setting.grid, setting.stages)
-        self._left: dict[int, Held] = {}
+        self._left: dict[int, Value] = {}
 
     # --- one device ------------------------------------------------------------------------------
 
@@ -63,16 +64,12 @@ class BlockModel:
         total = {group.number: torch.zeros(group.count) for group in trained}
         turns = range(1, self.data.microbatches + 1)
         for turn in reversed(turns) if backwards else turns:
-            chain = self._chain(Grid(("one",), {"one": 1}), Plan(), step, turn, weights, None)
-            left = chain.forward(self._tokens(step, turn, [{}], 0, ()))
+            left, terms = self._pass(step, turn, weights, alone=True)
             if not backwards:
                 self._left[turn] = left
-            for term in range(len(self.data.terms)):
-                share = 1 / float(self.data.single_divisor(term))
-                chain.backward(self._seeds(step, turn, term, left, 0, {}, (), share))
-            for group in trained:
-                if group.name in chain.gradients:
-                    total[group.number] = total[group.number] + chain.gradients[group.name]
+            for gradients in terms:
+                for group in trained:
+                    total[group.number] = total[group.number] + gradients[group.name]
         return total
 
     # --- many devices ----------------------------------------------------------------------------
@@ -82,70 +79,62 @@ class BlockModel:
     ) -> dict[int, list[torch.Tensor]]:
         """Per trained group and loss term, the gradient of this rank's own loss in the elements it computes
         with. Raises GroupStop, on all ranks alike, where a device cannot go on."""
-        x, data, grid = self.comms.rank, self.data, self.setting.grid
-        wide = {}
+        x, wide = self.comms.rank, {}
         for group in self.groups:
             place = (torch.tensor(group.home_local[x], dtype=torch.long),)
             wide[group.number] = torch.zeros(group.count).index_put(place, computed[group.number])
-        shares = [self.setting.share(y) for y in range(grid.count)]
-        chain = self._chain(grid, self.setting.plan, step, turn, wide, self._habits)
-        foreign = data.work.foreign[x]
-        left = chain.forward(self._tokens(step, turn, shares, x, foreign))
-        self._compare(left, self._left[turn])
+        left, terms = self._pass(step, turn, wide, alone=False)
+        expected = at_places(self._left[turn].data, left.lays[x].labels)
+        self.forward = max(self.forward, apart(left.data.detach(), expected.detach()))
         found: dict[int, list[torch.Tensor]] = {group.number: [] for group in trained}
-        for term in range(len(data.terms)):
-            chain.gradients = {}
-            share = 1 / float(data.divisor(x, term, turn))
-            chain.backward(self._seeds(step, turn, term, left, x, shares[x], foreign, share))
+        for gradients in terms:
             for group in trained:
-                gradient = chain.gradients.get(group.name, torch.zeros(group.count))
-                found[group.number].append(gradient[torch.tensor(group.home_local[x], dtype=torch.long)])
+                found[group.number].append(gradients[group.name][torch.tensor(group.home_local[x], dtype=torch.long)])
         return found
 
-    def _chain(
-        self, grid: Grid, plan: Plan, step: int, turn: int, weights: Mapping[int, torch.Tensor], habits: Habits | None
-    ) -> Real:
-        values = {group.name: weights[group.number].detach() for group in self.groups}
-        stream = (self.data.seed, step, turn)
-        numbers = Numbers(values, self._matrices, stream, lambda expr: float(self.data.work.value(expr)))
-        return Real(grid, plan, self.setting.blocks, self.setting.dims, self.comms, numbers, habits)
+    # --- one micro-batch -------------------------------------------------------------------------
 
-    def _compare(self, left: Held, single: Held) -> None:
-        lay = left.lays[self.comms.rank]
-        expected = at_places(single.data, lay.labels)
-        self.forward = max(self.forward, apart(left.data, expected))
+    def _pass(
+        self, step: int, turn: int, weights: Mapping[int, torch.Tensor], alone: bool
+    ) -> tuple[Value, Iterator[dict[str, torch.Tensor]]]:
+        """What the last block leaves, and by loss term what comes back to all elements of every group."""
+        setting, data, x = self.setting, self.data, 0 if alone else self.comms.rank
+        grid = Grid(("one",), {"one": 1}) if alone else setting.grid
+        shares = [setting.alone] if alone else [setting.share(y) for y in range(grid.count)]
+        foreign: Foreign = () if alone else data.work.foreign[x]
+        values = {group.name: weights[group.number] for group in self.groups}
+        stream = (data.seed, step, turn)
+        numbers = Numbers(values, self._matrices, stream, lambda expr: float(data.work.value(expr)))
+        real = Real(grid, self.comms, numbers, alone)
+        plan, habits = (Plan(), None) if alone else (setting.plan, self._habits)
+        fed = self._tokens(step, turn, setting.lies(shares[x], 1), foreign)
+        entered = Tensor(tuple(setting.lies(share) for share in shares), fed)
+        chain = Chain(grid, plan, setting.blocks, setting.dims, real, habits)
+        with torch.enable_grad():
+            left = chain.forward(entered)
 
-    # --- samples ---------------------------------------------------------------------------------
+        def back() -> Iterator[dict[str, torch.Tensor]]:
+            chain.turn()
+            lay = setting.fed(left.lays[x], shares[x])
+            for term, weight in enumerate(self._weight):
+                divisor = data.single_divisor(term) if alone else data.divisor(x, term, turn)
+                seeds = self._seeds((data.seed, "counts", step, turn, term, foreign), lay)
+                yield real.gradients(left, entered, seeds * (weight / float(divisor)))
 
-    def _tokens(self, step: int, turn: int, shares: Sequence[Share], x: int, foreign: Foreign) -> Held:
+        return left, back()
+
+    def _tokens(self, step: int, turn: int, lay: Lay, foreign: Foreign) -> torch.Tensor:
         """Tokens are unlike each other, as far as a table has rows; other inputs are any numbers."""
-        block, sizes = self.setting.blocks[0], self.setting.dims
-        dims = block.tensors[block.input]
-        lays = tuple(Lay(dims, tuple(_places(sizes, share, dim, 0) for dim in dims)) for share in shares)
-        data = [_places(sizes, shares[x], dim, 1) for dim in dims]
-        shape = tuple(sizes[dim] for dim in dims)
-        if isinstance(block.operations[0], bl.Embedding):
+        shape = tuple(self.setting.dims[dim] for dim in lay.dims)
+        if isinstance(self.setting.blocks[0].operations[0], bl.Embedding):
             first = turn + step + sum(coordinate + 1 for _, coordinate in foreign)
-            whole = torch.arange(first, first + torch.Size(shape).numel()).reshape(shape)
-        else:
-            whole = normal((self.data.seed, "inputs", step, turn, foreign), *shape)
-        return Held(lays, at_places(whole, data))
+            return at_places(torch.arange(first, first + prod(shape)).reshape(shape), lay.labels)
+        whole = normal((self.data.seed, "inputs", step, turn, foreign), *shape)
+        return at_places(whole, lay.labels).requires_grad_()
 
-    def _seeds(
-        self, step: int, turn: int, term: int, left: Held, x: int, share: Share, foreign: Foreign, factor: float
-    ) -> Held:
-        """What flows back: how each place counts in the objective, divided as this device divides."""
-        lay = left.lays[x]
-        key = (self.data.seed, "counts", step, turn, term, foreign)
+    def _seeds(self, key: tuple[object, ...], lay: Lay) -> torch.Tensor:
+        """What flows back: how each place counts in the objective."""
         whole = normal(key, *(self.setting.dims[dim] for dim in lay.dims))
         if isinstance(self.setting.blocks[-1].operations[-1], bl.CrossEntropy):
             whole = 1 + 0.5 * torch.tanh(whole)
-        places = []
-        for dim, labels in zip(lay.dims, lay.labels):
-            known = dict(zip(*share[dim])) if dim in share else {}
-            places.append(tuple(known.get(label, label) for label in labels))
-        return Held(left.lays, at_places(whole, places) * (factor * self._weight[term]))
-
-
-def _places(sizes: Mapping[str, int], share: Share, dim: str, which: int) -> Labels:
-    return share[dim][which] if dim in share else tuple(range(sizes[dim]))
+        return at_places(whole, lay.labels)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
+from placelogic.program.expr import Expr
 from placelogic.program.habits import Override
 from placelogic.program.program import (
     Accumulate,
@@ -22,16 +23,16 @@ from placelogic.replay.script.lines import Names, NotShown, by_device
 from placelogic.replay.script.variables import Lines, Variable
 from placelogic.replay.script.work import Items
 from placelogic.run import buffers
-from placelogic.run.algebra import line_of
 from placelogic.run.arriving import arrive
 from placelogic.run.buffers import Buffer, collected
 from placelogic.run.group import Group
+from placelogic.run.group_step import GroupStep
 from placelogic.run.state import State
-from placelogic.run.step import Event, Runner, turns
+from placelogic.run.step import Event, turns
 from placelogic.run.stop import GroupStop
 
 
-class Section(Runner[Variable, None]):
+class Section(GroupStep[Variable]):
     """`arriving`: what is said of the gradient that reaches the weights. `alone`: no other weights, and no other buffer.
     `inside`: whether it is in the loop over micro-batches."""
 
@@ -84,7 +85,7 @@ class Section(Runner[Variable, None]):
         bodies: list[tuple[list[int], list[str]]] = []
         start = len(self.on.out)
         self.inside = True
-        for turn in turns(loop, self.work.microbatches):
+        for turn in turns(loop, self.microbatches):
             yield from self.turn(loop, turn)
             self._computed()
             body = self.on.out[start:]
@@ -113,11 +114,14 @@ class Section(Runner[Variable, None]):
         self._scaled = {}
         return buffers.fresh(self.state.group, self.on, [Variable("fresh", "fresh")])
 
-    def scale_loss(self, op: ScaleLoss) -> None:
+    def scale(self, on: Buffer[Variable], factor: Expr, term: int | None) -> None:
+        if term is None:
+            super().scale(on, factor, term)
+            return
         if self._scaled is None:
             raise NotShown("its step has operations in an order that no short script has")
-        number = [term.name for term in self.work.terms].index(op.term)
-        self._scaled[op.term] = self._scaled.get(op.term, Fraction(1)) * self.work.factor(op.factor, number)
+        name = self.work.terms[term].name
+        self._scaled[name] = self._scaled.get(name, Fraction(1)) * self.work.factor(factor, term)
 
     def _computed(self) -> None:
         """The lines of the fresh gradient, once it is known by what its parts are multiplied."""
@@ -152,7 +156,7 @@ class Section(Runner[Variable, None]):
         found = self.buffers[op.buffer] = buffers.accumulate(there, part, op.replace)
         value, why = found.layers[0].value, ""
         if op.replace:
-            why = f"replaces what was there{line_of(op.origin)}"
+            why = f"replaces what was there{self.where}"
         elif there is None:
             value = f"{name} + {value}"
         found.layers = [self.on.assign(Variable(name, name), value, why)]

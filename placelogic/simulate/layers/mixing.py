@@ -1,183 +1,171 @@
-"""Attention and experts on one device."""
+"""What mixes places, on exact numbers: norms, attention, the choice of experts and the loss.
+
+A nonlinear function is arbitrary: its value and its derivatives at a point are unrelated numbers. So what is right for
+these is right for every function."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Sequence
+from itertools import product as every
 
 from placelogic.program import block as bl
-from placelogic.run.stop import GroupStop
+from placelogic.program.expr import Expr
+from placelogic.program.program import Axes
+from placelogic.run.grid import Grid
+from placelogic.run.layers.algebra import Algebra, Attending, Site
+from placelogic.run.layers.lay import Lay, Tensor
 from placelogic.simulate.arithmetic import PRIME, mix
-from placelogic.simulate.layers.arrays import Array, filled
-from placelogic.simulate.layers.functions import Element, Gradients, Local, linear, linear_back, rows_of, size_of
+from placelogic.simulate.layers.tape import Array, Local, Numbers, Tape, offsets, strides
+
+Value = Tensor[Numbers]
+WeightOf = Callable[[Site[Numbers], Lay], Array]
+"""The weights of an operation at these places."""
 
 
-class Attention:
-    """Arbitrary weights of every key for every query, from all keys the query sees; then a sum of values.
-    The dimensions end with sequence, heads, head."""
+class Mixing(Algebra[Numbers]):
+    """`number`: the residue of an expression over sizes. `alone`: one device. `used`: what operations multiplied by, for
+    the gradients that came back to it."""
 
-    def __init__(self, local: Local, query: Array, key: Array, value: Array) -> None:
-        op = local.op
+    by_position = False
+
+    def __init__(self, grid: Grid, number: Callable[[Expr], int], weight: WeightOf, alone: bool) -> None:
+        self.grid, self.number, self.weight, self.alone = grid, number, weight, alone
+        self.tape = Tape()
+        self.used: list[tuple[Site[Numbers], Value]] = []
+
+    def _seed(self, s: Site[Numbers], x: int) -> int:
+        seed = mix(s.layer, s.index, 77)
+        return mix(seed, *s.apart[x]) if s.apart[x] else seed
+
+    def normalised(self, s: Site[Numbers], x: Value, dims: Sequence[str]) -> Numbers:
+        """An arbitrary function of all numbers along some dimensions."""
+
+        def norm(device: int, a: Array) -> Local:
+            seed, lay = self._seed(s, device), x.lays[device]
+            elements = list(every(*(lay.along(dim) for dim in dims)))
+            rows = _rows(lay, dims)
+            digests = [
+                mix(seed, *(n for element, i in sorted(zip(elements, row)) for n in (*element, a[i]))) for row in rows
+            ]
+            values = [0] * len(a)
+            for row, digest in zip(rows, digests):
+                for element, i in zip(elements, row):
+                    values[i] = mix(seed, 1, digest, *element)
+
+            def back(g: Array) -> list[Array]:
+                found = [0] * len(a)
+                for row, digest in zip(rows, digests):
+                    for other, j in zip(elements, row):
+                        felt = (g[i] * mix(seed, 2, digest, *at, 0, *other) for at, i in zip(elements, row))
+                        found[j] = sum(felt) % PRIME
+                return [found]
+
+            return values, back
+
+        return self.tape.each([x.data], norm)
+
+    def attention(self, s: Site[Numbers], query: Value, key: Value, value: Value, how: Attending) -> Numbers:
+        """Arbitrary weights of every key for every query, from all keys the query sees; then a sum of values."""
+        op = s.op
         assert isinstance(op, bl.Attention)
-        self.seed, self.causal = local.seed, op.causal
-        self._counted = local.position
-        self.ratio = local.sizes[op.heads] // local.sizes[op.kv_heads]
-        self.query, self.key, self.value = query, key, value
-        if key.labels[:-1] != value.labels[:-1]:
-            raise GroupStop("keys and values lie differently")
-        self._positions = key.along(op.sequence)
-        if self._positions != tuple(range(local.sizes[op.sequence])):
-            raise GroupStop("attention sees a part of the keys only")
-        self._keys, self._values = key.lookup(), value.lookup()
-        self._heads = set(key.along(op.kv_heads))
-        self._width, self._made = key.labels[-1], value.labels[-1]
-        self._batch = len(query.dims) - 3
 
-    def _row(self, place: Element) -> tuple[Element, int, int, tuple[int, ...]]:
-        """Of a query (batch, position, head): its batch, key head, digest, and the positions it sees."""
-        batch, position, head = place[: self._batch], place[self._batch], place[self._batch + 1]
-        kv = head // self.ratio
-        if kv not in self._heads or any(b not in labels for b, labels in zip(batch, self.key.labels)):
-            raise GroupStop("attention needs keys of another head or sample")
-        seen = tuple(t for t in self._positions if t <= position or not self.causal)
-        known = self._queries[place]
-        keys = (self._keys[(*batch, t, kv, d)] for t in seen for d in self._width)
-        return batch, kv, mix(self.seed, self._counted(position), head, *known, 0, *keys), seen
+        def attend(x: int, q: Array, k: Array, v: Array) -> Local:
+            seed, width, made = self._seed(s, x), query.lays[x].labels[-1], value.lays[x].shape[-1]
+            met = key.lays[x].labels[-1]
+            shape, among = query.lays[x].shape, key.lays[x].shape[:-1]
+            *steps, to_next, to_head = strides(among)
+            rows = []
+            for number, at in enumerate(every(*map(range, shape[:-1]))):
+                *batch, p, head = at
+                first = sum(of[b] * step for of, b, step in zip(how.samples[x], batch, steps))
+                first += how.heads[x][head] * to_head
+                place, known = how.queries[x][p], q[number * len(width) : (number + 1) * len(width)]
+                seen = {t: first + i * to_next for i, t in enumerate(how.keys[x]) if t <= place or not op.causal}
+                keys = (k[row * len(met) + d] for row in seen.values() for d in range(len(met)))
+                label = query.lays[x].labels[-2][head]
+                rows.append((mix(seed, s.counted[x](place), label, *known, 0, *keys), seen))
+            values = [
+                sum(mix(digest, t) * v[row * made + d] for t, row in seen.items()) % PRIME
+                for digest, seen in rows
+                for d in range(made)
+            ]
 
-    @property
-    def _queries(self) -> Mapping[Element, list[int]]:
-        if not hasattr(self, "_rows"):
-            rows = rows_of(self.query, (self.query.dims[-1],))
-            self._rows = {key: [value for _, value in row] for key, row in rows.items()}
-        return self._rows
+            def back(g: Array) -> tuple[Array, Array, Array]:
+                to_q, to_k, to_v = [0] * len(q), [0] * len(k), [0] * len(v)
+                for number, (digest, seen) in enumerate(rows):
+                    came = g[number * made : (number + 1) * made]
+                    for t, row in seen.items():
+                        weight, felt = mix(digest, t), 0
+                        for d in range(made):
+                            to_v[row * made + d] += weight * came[d]
+                            felt += came[d] * v[row * made + d]
+                        for i, d in enumerate(width):
+                            to_q[number * len(width) + i] += felt * mix(digest, t, d, 1)
+                        for u, other in seen.items():
+                            for i, d in enumerate(met):
+                                to_k[other * len(met) + i] += felt * mix(digest, t, u, d, 2)
+                return tuple([n % PRIME for n in one] for one in (to_q, to_k, to_v))  # type: ignore[return-value]
 
-    def forward(self) -> Array:
-        made: dict[Element, int] = {}
-        for place in self._queries:
-            batch, kv, digest, seen = self._row(place)
-            for d in self._made:
-                made[(*place, d)] = sum(mix(digest, t) * self._values[(*batch, t, kv, d)] for t in seen)
-        labels = (*self.query.labels[:-1], self._made)
-        return filled((*self.query.dims[:-1], self.value.dims[-1]), labels, lambda place: made[place])
+            return values, back
 
-    def backward(self, arrived: Array) -> tuple[Array, Array, Array]:
-        came = arrived.lookup()
-        queries = dict.fromkeys(self.query.places(), 0)
-        keys = dict.fromkeys(self._keys, 0)
-        values = dict.fromkeys(self._values, 0)
-        for place in self._queries:
-            batch, kv, digest, seen = self._row(place)
-            for t in seen:
-                weight = mix(digest, t)
-                felt = 0
-                for d in self._made:
-                    values[(*batch, t, kv, d)] += weight * came[(*place, d)]
-                    felt += came[(*place, d)] * self._values[(*batch, t, kv, d)]
-                for d in self.query.labels[-1]:
-                    queries[(*place, d)] += felt * mix(digest, t, d, 1)
-                for u in seen:
-                    for d in self._width:
-                        keys[(*batch, u, kv, d)] += felt * mix(digest, t, u, d, 2)
-        return tuple(
-            Array(like.dims, like.labels, [v % PRIME for v in found.values()])
-            for like, found in ((self.query, queries), (self.key, keys), (self.value, values))
-        )  # type: ignore[return-value]
+        return self.tape.each([query.data, key.data, value.data], attend)
 
+    def best(self, s: Site[Numbers], scores: Value, dim: str, top: int) -> Numbers:
+        """Arbitrary scores of the best experts of each token, from all its logits."""
 
-# --- experts ----------------------------------------------------------------------------------
+        def route(device: int, a: Array) -> Local:
+            seed, lay = self._seed(s, device), scores.lays[device]
+            labels, rows = lay.along(dim), _rows(lay, (dim,))
+            digests = [mix(seed, *(a[i] for i in row)) for row in rows]
+            chosen = [sorted(labels, key=lambda e, of=of: mix(of, e, 5))[:top] for of in digests]  # type: ignore[misc]
+            values = [0] * len(a)
+            for row, digest, mine in zip(rows, digests, chosen):
+                for i, e in zip(row, labels):
+                    values[i] = mix(digest, e) if e in mine else 0
 
+            def back(g: Array) -> list[Array]:
+                found = [0] * len(a)
+                for row, digest, mine in zip(rows, digests, chosen):
+                    for j, other in zip(row, labels):
+                        felt = (g[i] * mix(digest, e, other, 3) for i, e in zip(row, labels) if e in mine)
+                        found[j] = sum(felt) % PRIME
+                return [found]
 
-def route(local: Local, x: Array) -> Array:
-    """Arbitrary scores of the best experts of each token, from all its logits; zero for the others."""
-    op = local.op
-    assert isinstance(op, bl.Router)
-    logits = linear(local, op, x, (op.experts,))
-    rows = rows_of(logits, (op.experts,))
-    place = logits.dims.index(op.experts)
-    digests = {key: mix(local.seed, *(v for _, v in row)) for key, row in rows.items()}
-    best = {key: _best(digest, local) for key, digest in digests.items()}
+            return values, back
 
-    def value(at: Element) -> int:
-        key = tuple(label for i, label in enumerate(at) if i != place)
-        return mix(digests[key], at[place]) if at[place] in best[key] else 0
+        return self.tape.each([scores.data], route)
 
-    return filled(logits.dims, logits.labels, value)
+    def loss(self, s: Site[Numbers], logits: Value, vocabulary: str, over: Axes) -> Numbers:
+        """An arbitrary function of all logits of a token, added up over the devices that share them out."""
+        lays, values = logits.lays, logits.data.values
+        seeds = [self._seed(s, x) for x in range(self.grid.count)]
+        rows = [_rows(lay, (vocabulary,)) for lay in lays]
+        seen = [
+            [sum(mix(seed, 7, e, a[i]) for e, i in zip(lay.along(vocabulary), row)) % PRIME for row in mine]
+            for seed, lay, a, mine in zip(seeds, lays, values, rows)
+        ]
+        for members in self.grid.groups(over) if over else ():
+            total = [sum(column) % PRIME for column in zip(*(seen[x] for x in members))]
+            for x in members:
+                seen[x] = total
 
+        def back(device: int, a: Array) -> Local:
+            def felt(g: Array) -> list[Array]:
+                found = [0] * len(a)
+                for row, level, came in zip(rows[device], seen[device], g):
+                    for e, i in zip(lays[device].along(vocabulary), row):
+                        found[i] = came * mix(seeds[device], 8, level, e) % PRIME
+                return [found]
 
-def _best(digest: int, local: Local) -> tuple[int, ...]:
-    op = local.op
-    assert isinstance(op, bl.Router)
-    experts = range(local.sizes[op.experts])
-    return tuple(sorted(experts, key=lambda e: mix(digest, e, 5))[: local.top])
+            return [mix(seeds[device], 6, level) for level in seen[device]], felt
 
-
-def route_back(local: Local, x: Array, arrived: Array) -> tuple[Array, Gradients]:
-    op = local.op
-    assert isinstance(op, bl.Router)
-    logits = linear(local, op, x, (op.experts,))
-    place = logits.dims.index(op.experts)
-    came = rows_of(arrived, (op.experts,))
-    digests = {key: mix(local.seed, *(v for _, v in row)) for key, row in rows_of(logits, (op.experts,)).items()}
-    best = {key: _best(digest, local) for key, digest in digests.items()}
-
-    def value(at: Element) -> int:
-        key = tuple(label for i, label in enumerate(at) if i != place)
-        return sum(v * mix(digests[key], e, at[place], 3) for (e,), v in came[key] if e in best[key])
-
-    return linear_back(local, op, x, (op.experts,), filled(logits.dims, logits.labels, value))
+        return self.tape.each([logits.data], back)
 
 
-def dispatch(op: bl.Dispatch, experts: tuple[int, ...], dim: str, x: Array, scores: Array) -> Array:
-    """Each token where its score is not zero, for the experts of this device."""
-    known, chosen = x.lookup(), scores.lookup()
-    place = scores.dims.index(dim)
-
-    def value(at: Element) -> int:
-        expert, token = at[0], at[1:]
-        return known[token] if chosen[_scored(scores, place, expert, token, x)] else 0
-
-    return filled((dim, *x.dims), (experts, *x.labels), value)
-
-
-def _scored(scores: Array, place: int, expert: int, token: Element, x: Array) -> Element:
-    found = [token[x.dims.index(dim)] if i != place else expert for i, dim in enumerate(scores.dims)]
-    if any(label not in labels for label, labels in zip(found, scores.labels)):
-        raise GroupStop("the scores of these tokens are on another device")
-    if any(i != place and scores.labels[i] != x.along(dim) for i, dim in enumerate(scores.dims)):
-        raise GroupStop("scores of other tokens meet these")
-    return tuple(found)
-
-
-def dispatch_back(op: bl.Dispatch, dim: str, x: Array, scores: Array, arrived: Array) -> Array:
-    chosen = scores.lookup()
-    place = scores.dims.index(dim)
-    back = dict.fromkeys(x.places(), 0)
-    for at, value in zip(arrived.places(), arrived.data):
-        if chosen[_scored(scores, place, at[0], at[1:], x)]:
-            back[at[1:]] += value
-    return Array(x.dims, x.labels, [v % PRIME for v in back.values()])
-
-
-def combine(x: Array, scores: Array, dim: str) -> Array:
-    """The sum over the experts that are here, each times its score."""
-    chosen = scores.lookup()
-    place = scores.dims.index(dim)
-    tokens = Array(x.dims[1:], x.labels[1:], [0] * size_of(x.labels[1:]))
-    made = dict.fromkeys(tokens.places(), 0)
-    for at, value in zip(x.places(), x.data):
-        made[at[1:]] += value * chosen[_scored(scores, place, at[0], at[1:], tokens)]
-    return Array(tokens.dims, tokens.labels, [v % PRIME for v in made.values()])
-
-
-def combine_back(x: Array, scores: Array, dim: str, arrived: Array) -> tuple[Array, Array]:
-    came, chosen = arrived.lookup(), scores.lookup()
-    place = scores.dims.index(dim)
-    back, felt = [], dict.fromkeys(chosen, 0)
-    for at, value in zip(x.places(), x.data):
-        score = _scored(scores, place, at[0], at[1:], arrived)
-        back.append(came[at[1:]] * chosen[score] % PRIME)
-        if chosen[score]:
-            felt[score] += came[at[1:]] * value
-    return (
-        Array(x.dims, x.labels, back),
-        Array(scores.dims, scores.labels, [v % PRIME for v in felt.values()]),
-    )
+def _rows(lay: Lay, dims: Sequence[str]) -> list[list[int]]:
+    """Where the numbers along some dimensions stand, for every place along the others."""
+    steps = dict(zip(lay.dims, zip(lay.shape, strides(lay.shape))))
+    outside = [steps[dim] for dim in lay.dims if dim not in dims]
+    inner = offsets(*(tuple(side) for side in zip(*(steps[dim] for dim in dims))))
+    outer = offsets(*(tuple(side) for side in zip(*outside))) if outside else (0,)
+    return [[first + at for at in inner] for first in outer]

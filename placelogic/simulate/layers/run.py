@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from functools import partial
 from itertools import product
 from math import prod
 
 from placelogic.program import block as bl
-from placelogic.program.block import Layers
 from placelogic.program.expr import Expr
 from placelogic.program.plan import Plan
 from placelogic.program.program import Program, Weights
 from placelogic.run.grid import Grid
+from placelogic.run.layers.algebra import Site
+from placelogic.run.layers.chain import Chain
+from placelogic.run.layers.habits import Habits
+from placelogic.run.layers.lay import Lay, Tensor
+from placelogic.run.layers.setting import Setting, Share
+from placelogic.run.layers.uses import key_of
 from placelogic.run.stop import GroupStop, SimulationTooLarge
 from placelogic.run.work import Work
-from placelogic.simulate.arithmetic import PRIME, inverse, mix, residue
+from placelogic.simulate.arithmetic import PRIME, mix, residue
 from placelogic.simulate.compare import spared
-from placelogic.simulate.layers.arrays import Array, filled
 from placelogic.simulate.layers.exact import Exact
-from placelogic.simulate.layers.functions import Element
-from placelogic.simulate.layers.habits import Habits
-from placelogic.simulate.layers.setting import Setting, Share
-from placelogic.simulate.layers.step import Fresh, run_step
+from placelogic.simulate.layers.step import Fresh, LayerStep
+from placelogic.simulate.layers.tape import Numbers, placed, taken
 from placelogic.simulate.outcome import Difference, Outcome, Stop
+
+Divisors = Callable[[Sequence[Lay]], Sequence[Sequence[Fraction]]]
+"""How what is left lies -> by what each term of it is divided, on each device."""
 
 MAX_PASSES = 128
 """Devices times micro-batches: some seconds of work."""
@@ -49,7 +56,8 @@ class _Job:
             raise SimulationTooLarge(f"{self.grid.count} devices, {self.work.microbatches} micro-batches")
         self.setting = Setting(program, self.grid, self.work)
         self.dims, self.blocks, self.layers = self.setting.dims, self.setting.blocks, self.setting.layers
-        self._known: dict[object, dict[Element, int]] = {}
+        self._known: dict[object, dict[tuple[int, ...], int]] = {}
+        self._matrices: dict[object, int] = {}
 
     def run(self) -> Outcome:
         differences = spared(self.program, self.work.microbatches)
@@ -70,8 +78,10 @@ class _Job:
             if step is None or weights.name not in single_grads[0]:
                 continue
             expected = self._expected(weights, single_grads)
+            holders, fresh = self.setting.holders(weights), [fresh[weights.name] for fresh in mesh_grads]
+            runner = LayerStep(self.program, self.grid, weights, step, fresh, expected, holders, self._number)
             try:
-                wrong = run_step(self, weights, step, [fresh[weights.name] for fresh in mesh_grads], expected)
+                wrong = runner.decided()
             except GroupStop as stop:
                 stops.append(Stop(weights.name, str(stop)))
                 continue
@@ -85,95 +95,111 @@ class _Job:
 
     # --- one micro-batch ----------------------------------------------------------------------
 
-    def _single(self, turn: int) -> tuple[Array, Fresh]:
+    def _single(self, turn: int) -> tuple[Tensor[Numbers], Fresh]:
         grid = Grid(("one",), {"one": 1})
-        chain = Exact(grid, Plan(), self.blocks, self.dims, self._number, self._weights)
-        (left,) = chain.forward([self._tokens(turn, {})])
-        chain.backward([filled(left.dims, left.labels, lambda place: _seed(place) * inverse(self.work.single_counted(0)))])
-        return left, self._named(chain, 1)
+        counted = [[Fraction(self.work.single_counted(term))] for term in range(len(self.work.terms))]
+        return self._pass(turn, grid, Plan(), [self.setting.alone], lambda _: counted, None)
 
-    def _mesh(self, turn: int) -> tuple[list[Array], Fresh]:
+    def _mesh(self, turn: int) -> tuple[Tensor[Numbers], Fresh]:
         habits = Habits(self.layers, self.grid, self.setting.stages)
-        chain = Exact(self.grid, self.setting.plan, self.blocks, self.dims, self._number, self._weights, habits)
-        left = chain.forward([self._tokens(turn, self.setting.share(x)) for x in range(self.grid.count)])
-        weights = [inverse(count) for count in self.work.counted(0, turn)]
-        seeds = [
-            filled(array.dims, array.labels, lambda place, w=w: _seed(place) * w) for array, w in zip(left, weights)
-        ]  # type: ignore[misc]
-        chain.backward(seeds)
-        return left, self._named(chain, self.grid.count)
+        shares = [self.setting.share(x) for x in range(self.grid.count)]
+        return self._pass(turn, self.grid, self.setting.plan, shares, partial(self._divisors, turn), habits)
 
-    def _tokens(self, turn: int, share: Share) -> Array:
-        block = self.layers.blocks[0]
-        dims = block.tensors[block.input]
-        labels = [share[dim][0] if dim in share else tuple(range(self.dims[dim])) for dim in dims]
-        data = [share[dim][1] if dim in share else tuple(range(self.dims[dim])) for dim in dims]
-        numbers = [self._token(turn, dims, place) for place in product(*data)]
-        return Array(dims, tuple(labels), [n % PRIME for n in numbers])
+    def _divisors(self, turn: int, left: Sequence[Lay]) -> Sequence[Sequence[Fraction]]:
+        """What each device divides each loss by: of a loss that is computed in the blocks, the tokens whose loss it has,
+        and those that it counts together with others."""
+        work, found = self.work, []
+        places = prod(self.dims[dim] for dim in left[0].dims)
+        for term, loss in enumerate(work.terms):
+            if not loss.mean or not isinstance(self.blocks[-1].operations[-1], bl.CrossEntropy):
+                found.append(work.counted(term, turn))
+                continue
+            each = Fraction(work.total[term], places * work.microbatches)
+            own = [each * prod(map(len, lay.labels)) for lay in left]
+            turns = work.microbatches if loss.microbatches else 1
+            together = {x: turns * sum((own[y] for y in group), Fraction(0))
+                        for group in self.grid.groups(loss.over) for x in group}  # fmt: skip
+            found.append([together[x] for x in range(self.grid.count)])
+        return found
 
-    def _token(self, turn: int, dims: tuple[str, ...], place: Element) -> int:
+    def _pass(
+        self, turn: int, grid: Grid, plan: Plan, shares: Sequence[Share], counted: Divisors,
+        habits: Habits | None,
+    ) -> tuple[Tensor[Numbers], Fresh]:  # fmt: skip
+        """Forward, and back from every loss term of every place. `counted`: by what, by term and device."""
+        exact = Exact(grid, self._number, self._weights, habits is None)
+        chain = Chain(grid, plan, self.blocks, self.dims, exact, habits)
+        lays = tuple(self.setting.lies(share) for share in shares)
+        fed = [self._tokens(turn, self.setting.lies(share, 1)) for share in shares]
+        left = chain.forward(Tensor(lays, Numbers(fed)))
+        chain.turn()
+        found: Fresh = {}
+        for term, divisors in enumerate(counted(left.lays)):
+            seeds = []
+            for lay, share, divisor in zip(left.lays, shares, divisors):
+                by, places = residue(1 / divisor), product(*self.setting.fed(lay, share).labels)
+                seeds.append([mix(13, term, *place) * by % PRIME for place in places])
+            exact.tape.backward(left.data, seeds)
+            self._keep(found, exact, term, grid.count)
+        return left, found
+
+    def _tokens(self, turn: int, lay: Lay) -> list[int]:
         """Tokens are unlike each other, as far as a table has rows; other inputs are arbitrary numbers."""
         if not isinstance(self.layers.blocks[0].operations[0], bl.Embedding):
-            return mix(turn, 99, *place)
-        number = 0
-        for dim, label in zip(dims, place):
-            number = number * self.dims[dim] + label
-        return number + turn
+            return [mix(turn, 99, *place) for place in product(*lay.labels)]
+        whole = Lay(lay.dims, tuple(tuple(range(self.dims[dim])) for dim in lay.dims))
+        return [number + turn for number in placed(whole, lay)]
 
-    def _number(self, expr: Expr) -> int:
+    def _number(self, expr: Expr, term: int = 0) -> int:
         try:
-            return residue(self.work.value(expr))
+            return residue(self.work.value(expr, term))
         except ZeroDivisionError:
             raise GroupStop("a factor divides by zero") from None
 
     # --- weights ------------------------------------------------------------------------------
 
-    def _weights(self, layer: int, index: int, op: bl.Operation, dims: tuple[str, ...]):  # type: ignore[no-untyped-def]
-        name = getattr(op, "weights", None)
-        if name is None:
-            return lambda element: 1
-        group = [weights.name for weights in self.program.weights].index(name)
-        at = (0, 0) if self.setting.tied(name) else (layer, index)
-        names = [number for _, number in sorted((dim, i) for i, dim in enumerate(dims))]
-        known = self._known.setdefault((name, *at, dims), {})
-
-        def value(element: Element) -> int:
-            found = known.get(element)
-            if found is None:
-                found = known[element] = mix(11, group, *at, *(element[i] for i in names))
-            return found
-
-        return value
-
-    def _named(self, chain: Exact, count: int) -> Fresh:
-        """weights -> per device: named elements -> gradient. Tied weights have one per use."""
-        found: Fresh = {}
-        for (layer, index), made in chain.gradients.items():
-            op = self.blocks[layer].operations[index]
-            name = op.weights
-            uses = self.program.group(name).uses
-            for x in range(count):
-                mine = found.setdefault(name, [{} for _ in range(count)])[x]
-                if count > 1 and uses is not None and not self.setting.computes(uses, x, self.setting.begins(layer)):
-                    continue
-                at = (0, 0) if self.setting.tied(name) else (layer, index)
-                times = self._copies(layer, index) if count > 1 else 1
-                for element, value in made[x].items():
-                    key = (*at, *sorted(element))
-                    mine[key] = (mine.get(key, 0) + times * value) % PRIME
+    def _weights(self, s: Site[Numbers], lay: Lay) -> list[int]:
+        group = [weights.name for weights in self.program.weights].index(s.op.weights)  # type: ignore[union-attr]
+        matrix, names = self._matrix(s), [i for _, i in sorted((dim, i) for i, dim in enumerate(lay.dims))]
+        known = self._known.setdefault((group, matrix, lay.dims), {})
+        found = []
+        for element in product(*lay.labels):
+            value = known.get(element)
+            if value is None:
+                value = known[element] = mix(11, group, matrix, *(element[i] for i in names))
+            found.append(value)
         return found
+
+    def _matrix(self, s: Site[Numbers]) -> int:
+        """The number of the matrix that an operation uses."""
+        weights = self.program.group(s.op.weights)  # type: ignore[union-attr]
+        key = weights.name, key_of(self.setting, weights, s.layer, s.index, s.op)
+        return self._matrices.setdefault(key, len(self._matrices))
+
+    def _keep(self, found: Fresh, exact: Exact, term: int, count: int) -> None:
+        """Adds the gradients that came back of a loss term."""
+        for s, used in exact.used:
+            weights = self.program.group(s.op.weights)  # type: ignore[union-attr]
+            mine = found.setdefault(weights.name, [{} for _ in range(count)])
+            times = self._copies(s.layer, s.index) if count > 1 else 1
+            for x, lay in enumerate(used.lays):
+                uses = weights.uses
+                if count > 1 and uses and not self.setting.computes(uses, x, self.setting.begins(s.layer)):
+                    continue
+                gradients = used.data.gradients
+                for i, place in enumerate(product(*lay.labels)):
+                    key = (term, self._matrix(s), *sorted(zip(lay.dims, place)))
+                    value = gradients[x][i] if gradients is not None else 0
+                    mine[x][key] = (mine[x].get(key, 0) + times * value) % PRIME
 
     def _copies(self, layer: int, index: int) -> int:
         """How often an expert meets each token: once from every device that has the same tokens and sends them."""
         block = self.blocks[layer]
-        weights = self.program.group(block.operations[index].weights)
+        weights = self.program.group(block.operations[index].weights)  # type: ignore[union-attr]
         work = self.setting.plan.work.get((block.name, index), {})
         cut = [axis for cut in weights.params.cuts if cut.letter == "S" for axis in cut.axes if axis in weights.routed]
         apart = {axis for axis in cut if axis in self.program.work.split_axes or (axis in work and work[axis].weights)}
         return prod(self.grid.size[axis] for axis in cut if axis not in apart)
-
-    def holders(self, weights: Weights) -> list[int]:
-        return self.setting.holders(weights)
 
     def _expected(self, weights: Weights, turns: Sequence[Fresh]) -> dict[object, int]:
         total: dict[object, int] = {}
@@ -184,19 +210,9 @@ class _Job:
 
     # --- comparison ---------------------------------------------------------------------------
 
-    def _compare(self, single: Array, mesh: list[Array]) -> list[Difference]:
-        known = single.lookup()
-        for x, array in enumerate(mesh):
-            for place, value in zip(array.places(), array.data):
-                if known.get(place) != value:
-                    text = f"({self.grid.name(x)}) computes another value of `{self.blocks[-1].result}`"
-                    return [Difference(None, 1, "forward", self.grid.device(x), None, text)]
+    def _compare(self, single: Tensor[Numbers], mesh: Tensor[Numbers]) -> list[Difference]:
+        for x, (lay, values) in enumerate(zip(mesh.lays, mesh.data.values)):
+            if values != taken(single.data.values[0], placed(single.lays[0], lay)):
+                text = f"({self.grid.name(x)}) computes another value of `{self.blocks[-1].result}`"
+                return [Difference(None, 1, "forward", self.grid.device(x), None, text)]
         return []
-
-
-def _seed(place: Element) -> int:
-    """How the loss of a place counts: an arbitrary number."""
-    return mix(13, *place)
-
-
-__all__ = ["Layers", "simulate_layers"]

@@ -4,29 +4,21 @@ Every device keeps whole what it has: where shards lie is simulated elsewhere; h
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from placelogic.program.program import (
-    Accumulate,
-    Clip,
-    GatherGradients,
-    Loop,
-    Op,
-    Reduce,
-    Scale,
-    ScaleLoss,
-    Skip,
-    Step,
-    Update,
-    Weights,
-    flat,
-)
+from msgspec import Struct
+
+from placelogic.program.expr import Expr
+from placelogic.program.ops import Axes
+from placelogic.program.program import Program, Step, Weights
 from placelogic.run.events import looking
-from placelogic.run.stop import GroupStop
+from placelogic.run.grid import Grid
+from placelogic.run.step import Runner
 from placelogic.simulate.arithmetic import PRIME, inverse
 
 Key = tuple[Any, ...]
+"""The number of a loss term, that of a matrix, and the named place of an element."""
 Gradient = dict[Key, int]
 Fresh = dict[str, list[Gradient]]
 """weights -> per device."""
@@ -35,106 +27,95 @@ CLIP = 7919
 """What clipping multiplies a gradient by: any factor that is not 1 shows what went without it."""
 
 
-def run_step(
-    job: Any, weights: Weights, step: Step, fresh: Sequence[list[Gradient]], expected: Mapping[Any, int]
-) -> list[tuple[str, int]]:
-    """What differs: ("gradient", "clip" or "skip", device). `fresh`: one gradient per micro-batch. Raises GroupStop."""
-    return _Step(job, weights, step, fresh, expected).run()
+class Buffer(Struct):
+    """`arrays`: per device."""
+
+    arrays: list[Gradient]
 
 
-class _Step:
+class LayerStep(Runner[Buffer]):
+    """`fresh`: one gradient per micro-batch; `expected`: the gradient of one device; `holders`: devices that have the
+    weights. `wrong`, after `decided`: what differs, ("gradient", "clip" or "skip", device)."""
+
     def __init__(
-        self, job: Any, weights: Weights, step: Step, fresh: Sequence[list[Gradient]], expected: Mapping[Any, int]
-    ) -> None:
-        self.job, self.weights, self.step, self.fresh, self.expected = job, weights, step, fresh, expected
-        self.holders = job.holders(weights)
-        self.routed = [a for cut in weights.params.cuts if cut.letter == "S" for a in cut.axes if a in weights.routed]
-        self.buffers: dict[str | None, list[Gradient]] = {}
-        self.skips = 0
-        self.running = [
-            op for one in step.ops if not isinstance(one, Loop) or _turns(one, len(fresh)) for op in flat((one,))
-        ]
+        self, program: Program, grid: Grid, weights: Weights, step: Step, fresh: Sequence[list[Gradient]],
+        expected: Mapping[Key, int], holders: Sequence[int], number: Callable[[Expr, int], int],
+    ) -> None:  # fmt: skip
+        super().__init__(step.ops, len(fresh), [term.name for term in program.work.losses])
+        self.program, self.grid, self.weights, self.turns = program, grid, weights, fresh
+        self.expected, self.holders, self.number = expected, holders, number
         self.wrong: list[tuple[str, int]] = []
 
-    def run(self) -> list[tuple[str, int]]:
-        for op in self.step.ops:
-            if isinstance(op, Loop):
-                for turn in _turns(op, len(self.fresh)):
-                    self._body(op.body, [dict(one) for one in self.fresh[turn - 1]])
+    def decided(self) -> list[tuple[str, int]]:
+        """After the whole step. Raises GroupStop."""
+        for event in self.run():
+            on = self.content() or self.zero()
+            if event.kind == "clip":
+                if not self.dead:
+                    self._compare("clip", on.arrays, 1)
+                on.arrays = [_times(one, CLIP) for one in on.arrays]
             else:
-                self._one(op, None)
+                for axes in looking(self.program, self.weights.name, self.skips - 1, len(self.turns)):
+                    self._decide(on.arrays, axes)
         return self.wrong
 
-    def _body(self, body: tuple[Op, ...], fresh: list[Gradient]) -> None:
-        accumulated = not any(isinstance(op, Accumulate) for op in body)
-        for op in body:
-            if isinstance(op, Accumulate):
-                accumulated = True
-                held = self.buffers.get(op.buffer)
-                if held is None or op.replace:
-                    self.buffers[op.buffer] = [dict(one) for one in fresh]
-                else:
-                    self.buffers[op.buffer] = [_added([a, b]) for a, b in zip(held, fresh)]
-            else:
-                fresh = self._one(op, None if accumulated else fresh)
+    # --- what operations do -------------------------------------------------------------------
 
-    def _one(self, op: Op, fresh: list[Gradient] | None) -> Any:
-        match op:
-            case Reduce():
-                return self._put(op.buffer, fresh, self._reduced(self._get(op.buffer, fresh), op))
-            case Scale():
-                factor = self.job._number(op.factor)
-                return self._put(op.buffer, fresh, [_times(one, factor) for one in self._get(op.buffer, fresh)])
-            case ScaleLoss():
-                factor = self.job._number(op.factor)
-                if fresh is None:
-                    raise GroupStop("there is no fresh gradient outside the micro-batches")
-                return [_times(one, factor) for one in fresh]
-            case GatherGradients():
-                target = self._target(op)
-                arrays = self._get(target, fresh)
-                for axis in op.axes:
-                    arrays = self._gathered(arrays, axis)
-                return self._put(target, fresh, arrays)
-            case Clip():
-                target = self._target(op)
-                arrays = self._get(target, fresh)
-                if any(isinstance(one, Update) for one in self._after(op)):
-                    self._compare("clip", arrays, 1)
-                return self._put(target, fresh, [_times(one, CLIP) for one in arrays])
-            case Skip():
-                target = next((one.buffer for one in self._after(op) if isinstance(one, Update)), None)
-                if any(isinstance(one, Update) for one in self._after(op)):  # else it decides nothing any more
-                    self.skips += 1
-                    for axes in looking(self.job.program, self.weights.name, self.skips - 1, len(self.fresh)):
-                        self._decide(self._get(target, fresh), axes)
-            case Update():
-                self._compare("gradient", self._get(op.buffer, None), CLIP if self.job.program.clip is not None else 1)
-            case _:
-                pass  # what moves parameters and host copies changes no gradient
-        return fresh
+    def backward(self, turn: int) -> Buffer:
+        return Buffer([dict(one) for one in self.turns[turn - 1]])
 
-    def _get(self, name: str | None, fresh: list[Gradient] | None) -> list[Gradient]:
-        if fresh is not None:
-            return fresh
-        return self.buffers.get(name) or [_times(one, 0) for one in self.fresh[0]]
+    def zero(self) -> Buffer:
+        return Buffer([dict.fromkeys(one, 0) for one in self.turns[0]])
 
-    def _put(self, name: str | None, fresh: list[Gradient] | None, arrays: list[Gradient]) -> Any:
-        if fresh is not None:
-            return arrays
-        self.buffers[name] = arrays
-        return fresh
+    def added(self, held: Buffer | None, fresh: Buffer, replace: bool) -> Buffer:
+        if held is None or replace:
+            return Buffer(list(fresh.arrays))
+        return Buffer([_added(pair) for pair in zip(held.arrays, fresh.arrays)])
 
-    def _target(self, op: Op) -> str | None:
-        """What the next update below reads."""
-        ops = list(flat(self.step.ops))
-        after = ops[next(i for i, one in enumerate(ops) if one is op) :]
-        return next((one.buffer for one in (*after, *ops) if isinstance(one, Update)), None)
+    def reduce(self, on: Buffer, axes: Axes, mean: bool, scattered: bool) -> None:
+        out = list(on.arrays)
+        for members in self._groups(axes):
+            total = _added([on.arrays[x] for x in members])
+            if mean:
+                total = _times(total, inverse(len(members)))
+            for x in members:
+                same = total.keys() == on.arrays[x].keys()
+                out[x] = total if same else dict(zip(on.arrays[x], total.values()))
+        on.arrays = out
 
-    def _after(self, op: Op) -> list[Op]:
-        return self.running[next(i for i, one in enumerate(self.running) if one is op) :]
+    def gather(self, on: Buffer, axes: Axes) -> None:
+        """Each element from the device whose piece of the buffer it lies in."""
+        for axis in axes:
+            out = list(on.arrays)
+            for members in self._groups((axis,)):
+                keys = list(on.arrays[members[0]])
+                if any(list(on.arrays[x]) != keys for x in members):
+                    continue  # shards of their own: everyone has what it needs of them already
+                owner = {key: members[i * len(members) // len(keys)] for i, key in enumerate(keys)}
+                together = {key: on.arrays[owner[key]][key] for key in keys}
+                for x in members:
+                    out[x] = together
+            on.arrays = out
 
-    def _decide(self, arrays: list[Gradient], axes: tuple[str, ...]) -> None:
+    def scale(self, on: Buffer, factor: Expr, term: int | None) -> None:
+        number = self.number(factor, term or 0)
+        on.arrays = [_times(one, number, term) for one in on.arrays]
+
+    def update(self, on: Buffer) -> None:
+        self._compare("gradient", on.arrays, CLIP if self.program.clip is not None else 1)
+
+    def cut(self, on: Buffer) -> None:
+        pass
+
+    def publish(self, op: object) -> None:
+        """What moves parameters and host copies changes no gradient."""
+
+    def stop(self, reason: str) -> None:
+        raise AssertionError(reason)
+
+    # --- comparison ---------------------------------------------------------------------------
+
+    def _decide(self, arrays: list[Gradient], axes: Axes) -> None:
         """Devices that look together, over `axes`, must see what all others see."""
         first: set[tuple[Key, int]] | None = None
         for members in self._groups(axes):
@@ -144,33 +125,10 @@ class _Step:
                 return
             first = seen
 
-    def _groups(self, axes: tuple[str, ...]) -> Iterator[list[int]]:
-        for members in self.job.grid.groups(axes):
+    def _groups(self, axes: Axes) -> Iterator[list[int]]:
+        for members in self.grid.groups(axes):
             if kept := [x for x in members if x in self.holders]:
                 yield kept
-
-    def _reduced(self, arrays: list[Gradient], op: Reduce) -> list[Gradient]:
-        out = list(arrays)
-        for members in self._groups(op.axes):
-            total = _added([arrays[x] for x in members])
-            if op.op == "mean":
-                total = _times(total, inverse(len(members)))
-            for x in members:
-                out[x] = total if total.keys() == arrays[x].keys() else dict(zip(arrays[x], total.values()))
-        return out
-
-    def _gathered(self, arrays: list[Gradient], axis: str) -> list[Gradient]:
-        """Each element from the device whose piece of the buffer it lies in."""
-        out = list(arrays)
-        for members in self._groups((axis,)):
-            keys = list(arrays[members[0]])
-            if any(list(arrays[x]) != keys for x in members):
-                continue  # shards of their own: everyone has what it needs of them already
-            owner = {key: members[i * len(members) // len(keys)] for i, key in enumerate(keys)}
-            together = {key: arrays[owner[key]][key] for key in keys}
-            for x in members:
-                out[x] = together
-        return out
 
     def _compare(self, what: str, arrays: list[Gradient], factor: int) -> None:
         right = {key: value * factor % PRIME for key, value in self.expected.items()}
@@ -195,21 +153,6 @@ def _added(several: Sequence[Gradient]) -> Gradient:
     return dict(zip(keys, (sum(column) % PRIME for column in zip(*columns))))
 
 
-def _times(gradient: Gradient, factor: int) -> Gradient:
-    return {key: value * factor % PRIME for key, value in gradient.items()}
-
-
-def _turns(loop: Loop, count: int) -> Sequence[int]:
-    match loop.subset:
-        case "each":
-            return range(1, count + 1)
-        case "but_last":
-            return range(1, count)
-        case "but_first":
-            return range(2, count + 1)
-        case "first":
-            return [1]
-        case "last":
-            return [count]
-        case _:
-            return [loop.index] if loop.index is not None and 1 <= loop.index <= count else []
+def _times(gradient: Gradient, factor: int, term: int | None = None) -> Gradient:
+    """All of it, or the part of one loss term."""
+    return {key: value * factor % PRIME if term in (None, key[0]) else value for key, value in gradient.items()}

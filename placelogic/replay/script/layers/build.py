@@ -10,23 +10,22 @@ from math import prod
 from placelogic.program import block as bl
 from placelogic.program.expr import Expr
 from placelogic.program.program import Program
-from placelogic.replay.blocks.lay import Lay
 from placelogic.replay.cases import Case
 from placelogic.replay.script.build import WIDTH, head
 from placelogic.replay.script.layers import text
 from placelogic.replay.script.layers.matrices import Matrices, Matrix
-from placelogic.replay.script.layers.mixing import FULL
 from placelogic.replay.script.layers.pieces import Pieces, drawn
 from placelogic.replay.script.layers.step import Lines, function
-from placelogic.replay.script.layers.trace import GLOBAL, Body, Trace, Value, named
+from placelogic.replay.script.layers.written import FULL, GLOBAL, Body, Written, named
 from placelogic.replay.script.lines import NotShown, fraction
 from placelogic.report.diagnostic import Finding
 from placelogic.run.grid import Grid
+from placelogic.run.layers.chain import Chain
+from placelogic.run.layers.habits import Habits
+from placelogic.run.layers.lay import Tensor
+from placelogic.run.layers.setting import Setting
 from placelogic.run.stop import GroupStop
 from placelogic.run.work import Counts, Work
-from placelogic.simulate.layers.arrays import Labels
-from placelogic.simulate.layers.habits import Habits
-from placelogic.simulate.layers.setting import Setting, Share
 
 EACH = 2
 """Places of a piece of a dimension."""
@@ -53,23 +52,17 @@ class Layered:
         self.setting = Setting(
             program, self.grid, self.work, self.grid.size[program.stages.axis] if stages else MANY, EACH
         )  # type: ignore[union-attr]
-        self.pieces = Pieces(self.grid, self.setting.dims)
-        self.shares = [self.setting.share(x) for x in range(self.grid.count)]
-        self.trace = Trace(
-            self.grid, self.setting.plan, self.setting.blocks, self.setting.dims, self.pieces,
-            Matrices(program, self.setting), self.number, Habits(self.setting.layers, self.grid, self.setting.stages),
-        )  # fmt: skip
-        first = self.setting.blocks[0]
-        self.dims = first.tensors[first.input]
+        setting, self.pieces = self.setting, Pieces(self.grid, self.setting.dims)
+        self.shares = [setting.share(x) for x in range(self.grid.count)]
+        self.written = Written(self.grid, self.pieces, Matrices(program, setting), self.number)
+        habits = Habits(setting.layers, self.grid, setting.stages)
+        chain = Chain(self.grid, setting.plan, setting.blocks, setting.dims, self.written, habits)
         try:
-            self.left = self.trace.forward(Value(first.input, tuple(self._lay(share, 0) for share in self.shares)))
+            self.left = chain.forward(Tensor(tuple(map(setting.lies, self.shares)), ""))
+            chain.turn()
         except GroupStop as stop:
             raise NotShown(f"its step cannot be carried out: {stop}") from None
-        self.matrices = list(self.trace.matrices.every.values())
-
-    def _lay(self, share: Share, which: int) -> Lay:
-        labels = [share[dim][which] if dim in share else tuple(range(self.setting.dims[dim])) for dim in self.dims]
-        return Lay(self.dims, tuple(labels))
+        self.matrices = list(self.written.matrices.every.values())
 
     def exactly(self, expr: Expr) -> Fraction:
         try:
@@ -143,7 +136,7 @@ class Layered:
         """One function for layers that read alike, and the calls of all."""
         known: dict[tuple[str, ...], str] = {}
         calls: list[tuple[str, int, bool, bool]] = []
-        for number, body in enumerate(self.trace.bodies):
+        for number, body in enumerate(self.written.bodies):
             numbered = any(", number]" in line for line in body.lines)
             extra = (", number" if numbered else "") + (", seed" if body.seeded else "")
             lines = (f"({body.argument}, held, rank{extra}):", *_returned(body))
@@ -157,14 +150,15 @@ class Layered:
 
     def _fed(self) -> str:
         """What the first layer reads."""
-        sizes, first = self.pieces.whole(self.dims), self.setting.blocks[0].operations[0]
+        dims, first = self.setting.dims_in, self.setting.blocks[0].operations[0]
+        sizes = self.pieces.whole(dims)
         if isinstance(first, bl.Embedding):
-            count, rows = prod(self.setting.dims[dim] for dim in self.dims), self.setting.dims[first.vocabulary]
+            count, rows = prod(self.setting.dims[dim] for dim in dims), self.setting.dims[first.vocabulary]
             tokens = f"torch.arange({count})" if self.work.microbatches == 1 else f"torch.arange(turn, turn + {count})"
             whole = f"({tokens} % {rows}).reshape{sizes}"
         else:
             whole = drawn(self._turn("900"), sizes)
-        return self.pieces.shares(whole, [self._lay(share, 1) for share in self.shares])
+        return self.pieces.shares(whole, [self.setting.lies(share, 1) for share in self.shares])
 
     def _turn(self, start: str) -> str:
         """A number of its own in each micro-batch."""
@@ -174,18 +168,11 @@ class Layered:
 
     def _arrived(self) -> str:
         """How each place counts in the objective, divided as each device divides."""
-        lays = self.left.lays
-        places: list[list[Labels]] = []
-        for lay, share in zip(lays, self.shares):
-            mine = []
-            for dim, labels in zip(lay.dims, lay.labels):
-                known = dict(zip(*share[dim])) if dim in share else {}
-                mine.append(tuple(known.get(label, label) for label in labels))
-            places.append(mine)
+        lays = [self.setting.fed(lay, share) for lay, share in zip(self.left.lays, self.shares)]
         whole = drawn(self._turn("950"), self.pieces.whole(lays[0].dims))
         if isinstance(self.setting.blocks[-1].operations[-1], bl.CrossEntropy):
             whole = f"1 + 0.5 * torch.tanh({whole})"
-        found = self.pieces.share(whole, lays[0].dims, places)
+        found = self.pieces.shares(whole, lays)
         told = found if found.startswith(("share(", "drawn(")) else f"({found})"
         return told + self._share()
 

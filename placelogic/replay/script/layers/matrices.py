@@ -8,12 +8,11 @@ from msgspec import Struct
 
 from placelogic.program import block as bl
 from placelogic.program.program import Program, Weights
-from placelogic.replay.blocks.uses import Key, cut_of, key_of, start
 from placelogic.replay.script.lines import NotShown
 from placelogic.run.grid import Grid
-from placelogic.simulate.layers.arrays import Labels
-from placelogic.simulate.layers.one import weights_dims
-from placelogic.simulate.layers.setting import Setting
+from placelogic.run.layers.lay import Labels, Lay
+from placelogic.run.layers.setting import Setting
+from placelogic.run.layers.uses import Key, cut_of, key_of, start, weights_dims
 
 SMALLER = 0.6
 """Than in replay: products of what a layer reads with itself stay near one as well."""
@@ -74,11 +73,9 @@ class Matrices:
 
     def used(
         self, grid: Grid, layer: int, index: int, op: bl.Operation, mine: Sequence[Mapping[str, Labels]]
-    ) -> tuple[str, tuple[str, ...], tuple[tuple[Labels, ...], ...]] | None:
-        """Of an operation: its matrix in the script, the dimensions of that, and per device what is there of each."""
-        group = getattr(op, "weights", None)
-        if group is None:
-            return None
+    ) -> tuple[str, tuple[Lay, ...]]:
+        """Of an operation: its matrix in the script, and what each device has of that."""
+        group = op.weights  # type: ignore[union-attr]
         weights = self.program.group(group)
         key = key_of(self.setting, weights, layer, index, op)
         found = self.every.get((group, key))
@@ -91,7 +88,7 @@ class Matrices:
             middle, width = start(op, sizes)
             width *= SMALLER if middle == 0 else 1
             found = self.every[group, key] = Matrix(group, name, number, dims, places, middle, width)
-        return found.held, found.dims, found.places
+        return found.held, tuple(Lay(found.dims, places) for places in found.places)
 
 
 def _check(weights: Weights, grid: Grid, cut: Mapping[str, str]) -> None:

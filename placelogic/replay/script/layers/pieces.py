@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import permutations
 
-from placelogic.replay.blocks.lay import Lay
 from placelogic.replay.script.lines import by_device
 from placelogic.run.grid import Grid
-from placelogic.simulate.layers.arrays import Labels
+from placelogic.run.layers.lay import Labels, Lay
 
 
 class Pieces:

@@ -8,9 +8,9 @@ from placelogic.program.block import Block
 from placelogic.program.expr import evaluate
 from placelogic.program.program import Program, Uses, Weights
 from placelogic.run.grid import Grid
+from placelogic.run.layers.fit import sizes_of
+from placelogic.run.layers.lay import Labels, Lay, part
 from placelogic.run.work import Work
-from placelogic.simulate.layers.arrays import Labels
-from placelogic.simulate.layers.fit import sizes_of
 
 MAX_LAYERS = 4
 """Layers of one block; more show nothing new."""
@@ -20,7 +20,8 @@ Share = Mapping[str, tuple[Labels, Labels]]
 
 
 class Setting:
-    """`dims`: dimension -> how many places it has. `blocks`: every layer."""
+    """`dims`: dimension -> how many places it has. `blocks`: every layer. `dims_in`: of what the first block reads,
+    `alone`: the share of it that a single device has."""
 
     def __init__(self, program: Program, grid: Grid, work: Work, many: int = MAX_LAYERS, each: int = 1) -> None:
         """`many`: layers that stand for more than MAX_LAYERS; `each`: places of a piece of a dimension."""
@@ -34,32 +35,38 @@ class Setting:
             times = 1 if block.repeat is None else int(evaluate(block.repeat, work.env))
             self.blocks += [block] * max(1, times if times <= MAX_LAYERS else many)
         first = self.layers.blocks[0]
+        self.dims_in = first.tensors[first.input]
+        self.alone: Share = {dim: (tuple(range(self.dims[dim])),) * 2 for dim in self.dims_in}
         self._arrives = self.plan.shapes.get((first.name, first.input), {})
 
     def share(self, x: int) -> Share:
+        """Of the tensor that the first block reads."""
         found = {}
         work = self.program.work
-        for dim in self.layers.blocks[0].tensors[self.layers.blocks[0].input]:
+        for dim in self.dims_in:
             labels: Labels = tuple(range(self.dims[dim]))
             data = labels
             for split in work.splits:
                 if split.dim != dim and not (split.dim == "tokens" and dim == "batch"):
                     continue
-                size = len(labels) // self.grid.size[split.axis]
-                at = self.grid.coordinate[split.axis][x]
+                size, at = self.grid.size[split.axis], self.grid.coordinate[split.axis][x]
                 feed = work.feed(split.axis)
-                fed = 0 if feed is not None and feed.kind == "same" else at
-                labels, data = labels[at * size : (at + 1) * size], data[fed * size : (fed + 1) * size]
+                labels, data = part(labels, size, at), part(data, size, 0 if feed and feed.kind == "same" else at)
             for axis, cut in self._arrives.items():
                 if cut == dim and axis not in work.split_axes:
-                    labels, data = (self._piece(places, axis, x) for places in (labels, data))
+                    size, at = self.grid.size[axis], self.grid.coordinate[axis][x]
+                    labels, data = part(labels, size, at), part(data, size, at)
             found[dim] = labels, data
         return found
 
-    def _piece(self, places: Labels, axis: str, x: int) -> Labels:
-        size = len(places) // self.grid.size[axis]
-        at = self.grid.coordinate[axis][x]
-        return places[at * size : (at + 1) * size]
+    def lies(self, share: Share, which: int = 0) -> Lay:
+        """What the first block reads: the places that a device computes (0), or those of the data that it is fed (1)."""
+        return Lay(self.dims_in, tuple(share[dim][which] for dim in self.dims_in))
+
+    def fed(self, lay: Lay, share: Share) -> Lay:
+        """The places of the data that what lies so was computed from."""
+        known = [dict(zip(*share[dim])) if dim in share else {} for dim in lay.dims]
+        return Lay(lay.dims, tuple(tuple(of.get(at, at) for at in places) for of, places in zip(known, lay.labels)))
 
     def tied(self, name: str) -> bool:
         """Whether all operations of these weights use the same ones, at either end."""

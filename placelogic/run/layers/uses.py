@@ -1,4 +1,4 @@
-"""Which operations use one matrix, how it is cut there, and how its numbers start. Without PyTorch."""
+"""What an operation reads, which operations use one matrix, how it is cut there, and how its numbers start."""
 
 from __future__ import annotations
 
@@ -6,11 +6,39 @@ from collections.abc import Mapping
 from math import prod
 
 from placelogic.program import block as bl
+from placelogic.program.block import Block
 from placelogic.program.program import Weights
-from placelogic.simulate.layers.one import weights_dims
-from placelogic.simulate.layers.setting import Setting
+from placelogic.run.layers.setting import Setting
 
 Key = tuple[object, ...]
+
+
+def inputs(op: bl.Operation) -> tuple[str, ...]:
+    match op:
+        case bl.Add() | bl.Multiply() | bl.Concat():
+            return tuple(op.inputs)
+        case bl.Attention():
+            return op.query, op.key, op.value
+        case bl.Combine():
+            return op.input, op.router
+        case _:
+            return (op.input,)
+
+
+def weights_dims(block: Block, op: bl.Operation) -> tuple[str, ...]:
+    """The dimensions of an operation's weights, in the order in which its functions name them."""
+    match op:
+        case bl.Linear():
+            grouped = (block.tensors[op.input][0],) if op.grouped else ()
+            return (*grouped, *op.contracted, *op.produced)
+        case bl.Bias() | bl.Norm():
+            return op.over
+        case bl.Embedding():
+            return (op.vocabulary, *op.produced)
+        case bl.Router():
+            return (*op.contracted, op.experts)
+        case _:
+            return ()
 
 
 def key_of(setting: Setting, weights: Weights, layer: int, index: int, op: bl.Operation) -> Key:

@@ -3,23 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 from placelogic.program.block import Block, Layers
 from placelogic.run.grid import Grid
-from placelogic.simulate.layers.arrays import Labels
-
-
-class Lies(Protocol):
-    """Which places of a tensor a device has."""
-
-    @property
-    def dims(self) -> tuple[str, ...]: ...
-
-    @property
-    def labels(self) -> tuple[Labels, ...]: ...
-
-    def along(self, dim: str) -> Labels: ...
+from placelogic.run.layers.lay import Lay
 
 
 class Habits:
@@ -35,7 +22,7 @@ class Habits:
         }
         self._local = {(line.block, line.tensor, line.axis) for line in layers.counted if line.kind == "local"}
 
-    def apart(self, block: Block, tensor: str, x: int, inputs: Sequence[Lies]) -> tuple[int, ...]:
+    def apart(self, block: Block, tensor: str, x: int, inputs: Sequence[Lay]) -> tuple[int, ...]:
         """What sets the stream of a device apart; empty where it is that of the operation. Who has other
         places than its neighbour draws other numbers in any case: those of its places."""
         found: list[int] = []
@@ -48,7 +35,7 @@ class Habits:
                 found += [at, number]
         return tuple(found)
 
-    def position(self, block: Block, tensor: str, x: int, made: Sequence[Lies], whole: int) -> Callable[[int], int]:
+    def position(self, block: Block, tensor: str, x: int, made: Sequence[Lay], whole: int) -> Callable[[int], int]:
         """How a device counts the places of the sequence. `made`: what is counted, as it was made."""
         shift = 0
         for axis in self._grid.axes:

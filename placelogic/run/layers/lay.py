@@ -1,13 +1,17 @@
-"""Which places of a tensor a device has. Without PyTorch: scripts are written without it, too."""
+"""Which places of a tensor each device has, known to every device; the numbers are the affair of who computes them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Generic, TypeVar
 
 from msgspec import Struct
 
 from placelogic.run.stop import GroupStop
-from placelogic.simulate.layers.arrays import Labels
+
+Labels = tuple[int, ...]
+"""Places of one dimension of a whole tensor, in order."""
+Data = TypeVar("Data")
 
 
 class Lay(Struct, frozen=True):
@@ -26,6 +30,21 @@ class Lay(Struct, frozen=True):
     def with_places(self, dim: str, labels: Labels) -> Lay:
         axis = self.dims.index(dim)
         return Lay(self.dims, (*self.labels[:axis], labels, *self.labels[axis + 1 :]))
+
+    def of(self, dims: Sequence[str]) -> Lay:
+        """With some of its dimensions, in this order."""
+        return self if self.dims == tuple(dims) else Lay(tuple(dims), tuple(map(self.along, dims)))
+
+
+class Tensor(Struct, Generic[Data], frozen=True):
+    """`lays`: what each device has of it. `data`: the numbers of all devices, those of one rank, or their name."""
+
+    lays: tuple[Lay, ...]
+    data: Data
+
+    @property
+    def dims(self) -> tuple[str, ...]:
+        return self.lays[0].dims
 
 
 def same_shapes(lays: Sequence[Lay]) -> None:
@@ -47,13 +66,18 @@ def joined(lays: Sequence[Lay], dim: str) -> Lay:
     return first.with_places(dim, together)
 
 
+def part(labels: Labels, count: int, mine: int) -> Labels:
+    """One of `count` pieces of these places, all of one size."""
+    size = len(labels) // count
+    return labels[mine * size : (mine + 1) * size]
+
+
 def piece(lay: Lay, dim: str, count: int, mine: int) -> Lay:
     """One of `count` equal pieces of a dimension. Raises GroupStop."""
     labels = lay.along(dim)
     if len(labels) % count:
         raise GroupStop(f"{len(labels)} places of {dim} do not divide into {count} pieces")
-    size = len(labels) // count
-    return lay.with_places(dim, labels[mine * size : (mine + 1) * size])
+    return lay.with_places(dim, part(labels, count, mine))
 
 
 def has_all(lay: Lay, like: Lay) -> None:
