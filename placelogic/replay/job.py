@@ -162,9 +162,8 @@ class Job(job.Job[torch.Tensor, Moments]):
             kinds = self.model.units(group)[elements]
             pairs = [(gradient[kinds == kind], expected[elements[kinds == kind]]) for kind in kinds.unique()]
             self.fed[group.name] = pairs
-        calm = 1 / optimizers.calmed(expected)
-        calmer = [layer * calm for layer in buffer.layers]
-        state.update(Buffer(group, buffer.on, calmer, buffer.room, buffer.valid, buffer.alike))
+        self.on[group.number].calm = optimizers.calmed(expected)
+        state.update(buffer)
 
     def decide(self, runner: GroupStep[torch.Tensor], step: int, axes: Axes) -> None:
         with self.comms.log.purpose("decisions"):

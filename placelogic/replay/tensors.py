@@ -23,6 +23,7 @@ class Tensors:
         self.comms = comms
         self.x = comms.rank
         self.optimizer = optimizer
+        self.calm = 1.0  # what gradients are divided by before a step is taken
         self._seed = seed
         self._routes: dict[int, tuple[Table, _Route]] = {}
         self._indices: dict[int, tuple[Local, torch.Tensor]] = {}
@@ -75,13 +76,15 @@ class Tensors:
         return 0.7 * normal((self._seed, "init", self.group.number, line, key), self.group.count)
 
     def step(
-        self, target: torch.Tensor, there: Held, gradient: torch.Tensor, held: Held, moments: Moments, mine: Held
-    ) -> tuple[torch.Tensor, Moments]:
-        if not mine[self.x]:
+        self, target: torch.Tensor, there: Held, gradient: torch.Tensor, held: Held, moments: Moments, mine: Held,
+        seen: Held | None, over: Axes,
+    ) -> tuple[torch.Tensor, Moments]:  # fmt: skip
+        comm = self.comms.among(self.group.groups(over)) if over else None
+        if not mine[self.x] and comm is None:
             return target, moments
         column, row = self._places(mine, there), self._places(mine, self.group.optimizer_local)
         old = {name: moment[row] for name, moment in moments.items()}
-        theta, new = self._stepped(self.index(mine[self.x]), gradient[self._places(mine, held)], target[column], old)
+        theta, new = self._stepped(self.index(mine[self.x]), gradient[self._places(mine, held)] / self.calm, target[column], old, comm)
         target, moments = target.clone(), {name: moment.clone() for name, moment in moments.items()}
         target[column] = theta
         for name, values in new.items():
@@ -89,11 +92,11 @@ class Tensors:
         return target, moments
 
     def _stepped(
-        self, elements: torch.Tensor, gradient: torch.Tensor, theta: torch.Tensor, old: Moments
+        self, elements: torch.Tensor, gradient: torch.Tensor, theta: torch.Tensor, old: Moments, comm: Comm | None = None
     ) -> tuple[torch.Tensor, Moments]:
         """New parameters and moments of elements that one device updates together."""
         needs, geometry = self.group.weights.optimizer.needs, self.group.geometry
-        return optimizers.stepped(self.optimizer, needs, geometry, elements, gradient, theta, old)
+        return optimizers.stepped(self.optimizer, needs, geometry, elements, gradient, theta, old, comm)
 
     def stepped_single(
         self, gradient: torch.Tensor, theta: torch.Tensor, old: Moments

@@ -45,10 +45,11 @@ class Arrays(Protocol[A, M]):
         """The random numbers of one `init` line, others for each coordinate along `axes`; of line -1 alike for all."""
 
     def step(
-        self, target: A, there: Held, gradient: A, held: Held, moments: M, mine: Held
+        self, target: A, there: Held, gradient: A, held: Held, moments: M, mine: Held, seen: Held | None, over: Axes
     ) -> tuple[A, M]:
         """One step of the optimizer on the elements `mine` of each device. `target`: what it moves; `there`: the
-        elements of that; `held`: those of the gradient. Moments lie as the optimizer state does."""
+        elements of that; `held`: those of the gradient. Moments lie as the optimizer state does. `seen`: whose gradient
+        an optimizer reads that looks across elements, where shards were put together for it along the axes `over`."""
 
     # --- several devices ---------------------------------------------------------------------
 

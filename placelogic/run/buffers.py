@@ -16,9 +16,9 @@ class Buffer(Generic[A]):
 
     `room`: axis -> the rule by which the arrays are cut. `valid`: rules that say which of the elements there is room
     for hold anything; the rest is rubbish. `alike`: axes along which the devices hold what all of them computed, so
-    that each may keep only its shard."""
+    that each may keep only its shard. `gathered`: axes over which shards were put together."""
 
-    __slots__ = ("alike", "group", "layers", "on", "room", "valid")
+    __slots__ = ("alike", "gathered", "group", "layers", "on", "room", "valid")
 
     def __init__(
         self,
@@ -35,6 +35,7 @@ class Buffer(Generic[A]):
         self.room = room
         self.valid = valid
         self.alike = alike
+        self.gathered: frozenset[str] = frozenset()
 
     @property
     def local(self) -> Held:
@@ -125,6 +126,7 @@ def gather(buffer: Buffer[A], axes: Axes) -> None:
     for rule in rules:
         buffer.room.pop(rule.axis, None)
     buffer.valid = frozenset(rule for rule in buffer.valid if rule.axis not in axes)
+    buffer.gathered |= frozenset(rule.axis for rule in rules if rule.axis in group.gradients_rule)
     buffer.layers = [collected(group, buffer.on, rules, array, old, buffer.local) for array in buffer.layers]
 
 
@@ -163,6 +165,7 @@ def accumulate(running: Buffer[A] | None, fresh: Buffer[A], replace: bool) -> Bu
     running.layers = [on.add(running.layers[0], part.layers[0])]
     running.valid |= part.valid
     running.alike &= part.alike
+    running.gathered = frozenset()
     return running
 
 

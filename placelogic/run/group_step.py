@@ -54,7 +54,8 @@ class GroupStep(Runner[Buffer[A]]):
 
     def cut(self, on: Buffer[A]) -> None:
         for rule in self.state.group.gradients_rule.values():
-            buffers.cut(on, rule)
+            if rule.axis not in on.alike:  # what was gathered is whole
+                buffers.cut(on, rule)
 
     def update(self, on: Buffer[A]) -> None:
         self._update(on)

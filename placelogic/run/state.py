@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Generic
 
+from placelogic.program.catalog import Needs
 from placelogic.program.ops import Axes, BroadcastParams, FetchParams, GatherParams, Refresh
 from placelogic.run.algebra import A, Arrays, M
 from placelogic.run.buffers import Buffer, collected
@@ -90,7 +91,9 @@ class State(Generic[A, M]):
         group = self.group
         mine = group.updates(buffer.usable)
         target, there = self.target()
-        found, self.moments = self.on.step(target, there, buffer.layers[0], buffer.local, self.moments, mine)
+        over, seen = self._looked_at(buffer)
+        gradient = buffer.layers[0]
+        found, self.moments = self.on.step(target, there, gradient, buffer.local, self.moments, mine, seen, over)
         if self.master is not None:
             self.master = found
         elif group.hosted:
@@ -107,6 +110,19 @@ class State(Generic[A, M]):
         if len(reached) < group.count:
             lost = next(e for e in range(group.count) if e not in reached)
             raise GroupStop(f"no device updates element {lost}")
+
+
+    def _looked_at(self, buffer: Buffer[A]) -> tuple[Axes, Held | None]:
+        """Axes over which shards were put together for an optimizer that looks across elements, and by device, the elements
+        whose gradient it reads there: where a step gathers, it gathers all that this reads. None: those it updates."""
+        group = self.group
+        rules = (*group.optimizer_rule.values(), *group.params_rule.values())
+        cut = {rule.axis for rule in rules} & buffer.gathered
+        if group.weights.optimizer.needs is Needs.ELEMENT or not cut:
+            return (), None
+        mine = group.local([rule for rule in rules if rule.axis not in cut])
+        seen = [tuple(e for e in usable if e in own) for usable, own in zip(buffer.usable, map(set, mine))]
+        return tuple(axis for axis in group.grid.axes if axis in cut), seen
 
 
 def broadcasted(group: Group, on: Arrays[A, M], array: A, axes: Axes, root: int, where: str = "") -> A:

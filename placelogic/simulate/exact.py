@@ -85,23 +85,25 @@ class Exact:
         return mix(6, self.group.number, element, line, *key)
 
     def step(
-        self, target: Arrays, there: Held, gradient: Arrays, held: Held, moments: Arrays, mine: Held
-    ) -> tuple[Arrays, Arrays]:
+        self, target: Arrays, there: Held, gradient: Arrays, held: Held, moments: Arrays, mine: Held,
+        seen: Held | None, over: Axes,
+    ) -> tuple[Arrays, Arrays]:  # fmt: skip
         group = self.group
         at = group.places(mine, there), group.places(mine, held), group.places(mine, group.optimizer_local)
-        done: dict[tuple[int, ...], tuple[list[int], list[int]]] = {}
+        done: dict[tuple[object, ...], tuple[list[int], list[int]]] = {}
         new_target, new_moments = list(target), list(moments)
         for x, elements in enumerate(mine):
             if not elements:
                 continue
             theta, omega, rows = target[x], moments[x], [places[x] for places in at]
-            key = id(gradient[x]), id(theta), id(omega), *map(id, rows)
+            read = None if seen is None else {e: gradient[x][held[x].index(e)] for e in seen[x]}
+            key = id(gradient[x]), id(theta), id(omega), *map(id, rows), seen and seen[x]
             known = done.get(key)
             if known is None:
                 t, g, o = rows
                 moved, state = stepped(
                     group.weights.optimizer.needs, group.geometry, elements,
-                    [gradient[x][i] for i in g], [theta[i] for i in t], [omega[i] for i in o],
+                    [gradient[x][i] for i in g], [theta[i] for i in t], [omega[i] for i in o], read,
                 )  # fmt: skip
                 known = done[key] = list(theta), list(omega)
                 for i, value in zip(t, moved):

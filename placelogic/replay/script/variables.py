@@ -79,8 +79,9 @@ class Lines:
         raise NotImplementedError("what a script starts from is made of tables (begin.py)")
 
     def step(
-        self, target: Variable, there: Held, gradient: Variable, held: Held, moments: None, mine: Held
-    ) -> tuple[Variable, None]:
+        self, target: Variable, there: Held, gradient: Variable, held: Held, moments: None, mine: Held,
+        seen: Held | None, over: Axes,
+    ) -> tuple[Variable, None]:  # fmt: skip
         if any(e not in local for own, local in zip(mine, there) for e in own):
             raise NotShown("parameters are updated where they are not")
         indent = ""
