@@ -55,7 +55,10 @@ def complete(program: Program) -> Program:
     every = cases(layers, plan, found.walk, found.layers)
     deviating, plain = flows(program, every, found.walk)
     weights = tuple(_placed(program, layers, group, found) for group in program.weights)
-    layering = Layering(plan, crossings, deviating, needs(every, layers.blocks), plain, dealt(program, plan))
+    usual = found.plan if layers.overrides else None
+    layering = Layering(
+        plan, crossings, deviating, needs(every, layers.blocks), plain, dealt(program, plan), usual=usual
+    )
     return replace(program, weights=weights, layering=layering)
 
 

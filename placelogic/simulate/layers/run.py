@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from math import prod
 
+from msgspec.structs import replace
+
 from placelogic.program import block as bl
 from placelogic.program.expr import Expr
 from placelogic.program.plan import Plan
@@ -24,6 +26,7 @@ from placelogic.simulate.events import spared
 from placelogic.simulate.layers.exact import Exact
 from placelogic.simulate.layers.step import Fresh, LayerStep
 from placelogic.simulate.layers.tape import Numbers, placed, taken
+from placelogic.simulate.layers.transposes import Transposes
 from placelogic.simulate.outcome import Difference, Outcome, Stop
 
 MAX_PASSES = 128
@@ -53,6 +56,7 @@ class _Job:
         self.dims, self.blocks, self.layers = self.setting.dims, self.setting.blocks, self.setting.layers
         self._known: dict[object, dict[tuple[int, ...], int]] = {}
         self._matrices: dict[object, int] = {}
+        self.transposes: Transposes | None = None
 
     def run(self) -> Outcome:
         differences = spared(self.program, self.work.microbatches)
@@ -93,25 +97,45 @@ class _Job:
     def _single(self, turn: int) -> tuple[Tensor[Numbers], Fresh]:
         grid = Grid(("one",), {"one": 1})
         counted = [[self.work.single_counted(term)] for term in range(len(self.work.terms))]
-        return self._pass(turn, grid, Plan(), [self.setting.alone], counted, None)
+        return self._pass(turn, grid, Plan(), [self.setting.alone], counted, None, None)
 
     def _mesh(self, turn: int) -> tuple[Tensor[Numbers], Fresh]:
-        habits = Habits(self.layers, self.grid, self.setting.stages)
+        if self.transposes is None:
+            self.transposes = self._transposes()
+        return self._on_mesh(turn, self.setting.plan, self.layers, self.transposes)
+
+    def _on_mesh(
+        self, turn: int, plan: Plan, layers: bl.Layers, transposes: Transposes
+    ) -> tuple[Tensor[Numbers], Fresh]:
+        habits = Habits(layers, self.grid, self.setting.stages)
         counted = [self.work.counted(term, turn) for term in range(len(self.work.terms))]
         shares = [self.setting.share(x) for x in range(self.grid.count)]
-        return self._pass(turn, self.grid, self.setting.plan, shares, counted, habits)
+        return self._pass(turn, self.grid, plan, shares, counted, habits, transposes)
+
+    def _transposes(self) -> Transposes:
+        """As they are where nothing is said of boundaries, random numbers and positions."""
+        layers, layering = self.layers, self.program.layering
+        assert layering is not None
+        found = Transposes({line.origin for line in layers.overrides if line.direction == "backward"})
+        if layers.overrides or layers.drawn or layers.counted:
+            usual = replace(layers, overrides=(), drawn=(), counted=())
+            try:
+                self._on_mesh(1, layering.usual or layering.plan, usual, found)
+            except GroupStop:
+                return found  # wrong whatever is said: found while it runs
+            found.settle()
+        return found
 
     def _pass(
         self, turn: int, grid: Grid, plan: Plan, shares: Sequence[Share], counted: Sequence[Sequence[int]],
-        habits: Habits | None,
+        habits: Habits | None, transposes: Transposes | None,
     ) -> tuple[Tensor[Numbers], Fresh]:  # fmt: skip
         """Forward, and back from every loss term of every place. `counted`: what each is divided by, by term and device."""
-        exact = Exact(grid, self._number, self._weights, habits is None)
+        exact = Exact(grid, self._number, self._weights, transposes)
         chain = Chain(grid, plan, self.blocks, self.dims, exact, habits)
         lays = tuple(self.setting.lies(share) for share in shares)
         fed = [self._tokens(turn, self.setting.lies(share, 1)) for share in shares]
         left = chain.forward(Tensor(lays, Numbers(fed)))
-        chain.turn()
         found: Fresh = {}
         for term, divisors in enumerate(counted):
             seeds = []
