@@ -141,7 +141,7 @@ def cost_figures(runs: int) -> Iterator[tuple[str, str, tuple[float, float, floa
     import numpy as np
 
     from placelogic import cost
-    from placelogic.session.cost import rendered
+    from placelogic.cost.render import rendered
 
     opened = ("cost", str(LLAMA), "--spec", "open")
     yield f"costs of `{LLAMA.name}`, all sizes open, cold process", "2 s", measured(process(*opened), runs)

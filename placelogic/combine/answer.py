@@ -11,11 +11,11 @@ from msgspec.structs import replace
 from placelogic.combine.compose import PATH, Composition, compose
 from placelogic.combine.conditions import Condition, conditions
 from placelogic.compat import assert_never
-from placelogic.elaborate.complete import complete
 from placelogic.problem import SpecError
 from placelogic.program.program import Program
 from placelogic.report.diagnostic import FileReport, Finding, SpecReport
-from placelogic.session.check import check_text
+from placelogic.session.check import check_session
+from placelogic.session.session import Session
 from placelogic.session.settings import Settings
 
 if TYPE_CHECKING:
@@ -68,18 +68,17 @@ def answer(question: Question, *, full: bool = True) -> Combination:
     """Whether these strategies can be combined. `full`: also with what it rests on, and what becomes of it on
     one axis. Raises SpecError for words that name no strategy."""
     composition = compose(question.words, question.same_axis, question.imports, question.more)
-    decided = _decided(composition, question)
+    decided, program = _decided(composition, question)
     if not full:
         return decided
     held: tuple[Condition, ...] = ()
-    program = _program(composition, question)
     if program is not None and decided.spec.verdict == "proved":
-        held = conditions(composition, program, lambda text: _check(text, question).specs[0])
+        held = conditions(composition, program, lambda text: check_session(_session(text, question)).specs[0])
     together = None
     if not question.same_axis and _can_share(question):
         shared = compose(question.words, True, question.imports, question.more)
         if shared.text != composition.text:
-            together = _decided(shared, question)
+            together, _ = _decided(shared, question)
     return replace(decided, conditions=held, together=together)
 
 
@@ -88,22 +87,23 @@ def _can_share(question: Question) -> bool:
     return len(question.words) > 1 and not any("(" in word for word in question.words)
 
 
-def _decided(composition: Composition, question: Question) -> Combination:
-    report = _check(composition.text, question)
-    program = _program(composition, question)
-    proved = report.specs[0].verdict == "proved" and program is not None
+def _decided(composition: Composition, question: Question) -> tuple[Combination, Program | None]:
+    session = _session(composition.text, question)
+    report, program = check_session(session), _program(session)
     costs: tuple[Repeated, ...] = ()
-    uncosted = None
-    if proved and program is not None:
+    uncosted: str | None = None
+    left: tuple[str, ...] = ()
+    if program is not None and report.specs[0].verdict == "proved":
         from placelogic.cost.repeated import repeated
 
+        left = _overridden(composition, question, program)
         try:
             costs = repeated(program)
         except SpecError as error:
             uncosted = error.problems[0].message
     staged = program.stages.axis if program is not None and program.stages is not None else None
-    left = _overridden(composition, question, program) if proved and program is not None else ()
-    return Combination(composition, _answer(report, bool(costs and staged)), report, (), costs, uncosted, staged, left)
+    answered = _answer(report, bool(costs and staged))
+    return Combination(composition, answered, report, (), costs, uncosted, staged, left), program
 
 
 def _overridden(composition: Composition, question: Question, program: Program) -> tuple[str, ...]:
@@ -111,7 +111,7 @@ def _overridden(composition: Composition, question: Question, program: Program) 
     kept = _cuts(program)
     found = []
     for part in composition.parts:
-        alone = _program(compose((part.call,), False, question.imports), question)
+        alone = _program(_session(compose((part.call,), False, question.imports).text, question))
         mine = _cuts(alone) if alone is not None else set()
         if mine and not mine & kept:
             found.append(part.name)
@@ -150,16 +150,14 @@ def _answer(report: FileReport, costly: bool) -> Answer:
             assert_never(verdict)
 
 
-def _check(text: str, question: Question) -> FileReport:
-    return check_text(text, PATH, Settings(question.at, fixes=None))
+def _session(text: str, question: Question) -> Session:
+    return Session(text, PATH, Settings(question.at, fixes=None))
 
 
-def _program(composition: Composition, question: Question) -> Program | None:
-    from placelogic.elaborate import elaborate_file
-    from placelogic.syntax.parse import parse
-
+def _program(session: Session) -> Program | None:
+    """Of its one spec, where it has just one that says what can be decided."""
     try:
-        (spec,) = elaborate_file(parse(composition.text, PATH), question.at)
-        return complete(spec)
+        (spec,) = session.specs
+        return spec.program
     except (SpecError, ValueError):
         return None

@@ -98,7 +98,7 @@ def _given(call: ast.StrategyCall, known: Strategy) -> Iterator[str]:
 def _part(
     call: ast.StrategyCall, scope: Scope, taken: list[str], shared: str | None, same_axis: bool
 ) -> tuple[Part, str | None]:
-    from placelogic.syntax.unparse import call_text
+    from placelogic.syntax.forms import text_of
 
     known = strategy(call.name, scope, call.span)
     given = {name for name, _ in bound(call, known.parameters)}
@@ -117,7 +117,7 @@ def _part(
         added.append((parameter, axis))
     if same_axis and shared is None and axes:
         shared = axes[0]
-    written = call_text(ast.StrategyCall(call.name, _tidy(call, added, known), call.span))
+    written = text_of(ast.StrategyCall(call.name, _tidy(call, added, known), call.span))
     return Part(call.name, written, tuple(axes)), shared
 
 

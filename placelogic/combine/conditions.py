@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from placelogic.combine.compose import Composition
 from placelogic.elaborate.tree import to_ast
-from placelogic.program.program import Program, Reduce, Step, flat
+from placelogic.program.program import GatherParams, Program, Reduce, Step, flat
 from placelogic.report.diagnostic import SpecReport
 from placelogic.syntax import ast
 from placelogic.syntax.unparse import statement_text
@@ -145,14 +145,12 @@ def _published(program: Program) -> Iterator[_Trial]:
 
 
 def _gathered(step: Step) -> tuple[str, ...]:
-    from placelogic.program.program import GatherParams
-
     return tuple(axis for op in step.ops if isinstance(op, GatherParams) for axis in op.axes)
 
 
 def _ungathered(step: ast.StepStmt, names: list[str]) -> ast.StepStmt:
     target = replace(step.target, names=tuple(name for name in step.target.names if name in names))
-    body = tuple(op for op in step.body if not isinstance(op, ast.GatherParamsOp))
+    body = tuple(op for op in step.body if not isinstance(op, GatherParams))
     return replace(step, target=target, body=body)
 
 

@@ -83,7 +83,10 @@ def cost(
     try:
         text = decode(stdin_bytes(), STDIN) if path == STDIN else read_source(path)
         from placelogic.cost import Options
-        from placelogic.session.cost import cost_text, rendered
+        from placelogic.cost.render import rendered
+        from placelogic.session.cost import costs
+        from placelogic.session.session import Session
+        from placelogic.session.settings import Settings
 
         axes = tuple(filter(None, (axis.strip() for axis in inter.split(","))))
         options = Options(
@@ -94,10 +97,10 @@ def cost(
             inter_bandwidth=None if inter_bandwidth is None else Fraction(inter_bandwidth) * 10**9,
             latency=Fraction(latency) / 10**6,
         )
-        found = cost_text(text, path, name, at, options)
-        document(sys.stdout, rendered(path, found.costs, per, form, standalone))
+        found, problems = costs(Session(text, path, Settings(at, counting=options)), name)
+        document(sys.stdout, rendered(path, found, per, form, standalone))
     except Exception as error:
         print_problems(failed(path, text, error))
         return 2
-    print_problems(found.problems)
-    return found.problems.exit_code
+    print_problems(problems)
+    return problems.exit_code

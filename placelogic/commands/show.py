@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from placelogic.commands.options import STDIN, STDIN_ARGUMENT, at_option, print_problems, stdin_bytes
+
+if TYPE_CHECKING:
+    from placelogic.session.session import Spec
 
 
 @click.command(short_help="Print a spec with its derived step.")
@@ -27,16 +31,31 @@ def show(file: str, name: str | None, who: bool, at: dict[str, int]) -> int:
     """
     from placelogic.report.terminal import document
     from placelogic.session.errors import failed
-    from placelogic.session.show import show_text
+    from placelogic.session.session import Session
+    from placelogic.session.settings import Settings
     from placelogic.syntax.read import decode, read_source
 
     path, text = STDIN if file == STDIN_ARGUMENT else file, ""
     try:
         text = decode(stdin_bytes(), STDIN) if path == STDIN else read_source(path)
-        shown = show_text(text, path, name, at, who)
+        texts, problems = Session(text, path, Settings(at)).each(name, table if who else in_full)
     except Exception as error:
         print_problems(failed(path, text, error))
         return 2
-    document(sys.stdout, "\n".join(shown.texts))
-    print_problems(shown.problems)
-    return shown.problems.exit_code
+    document(sys.stdout, "\n".join(texts))
+    print_problems(problems)
+    return problems.exit_code
+
+
+def in_full(spec: Spec) -> str:
+    """The spec as it is after elaboration, with the derived step."""
+    from placelogic.elaborate.show import show
+
+    return show(spec.program).rstrip("\n") + "\n"
+
+
+def table(spec: Spec) -> str:
+    """Who does what in the spec, and where."""
+    from placelogic.report import who
+
+    return f"{spec.name}\n\n{who.table(spec.program)}"

@@ -18,13 +18,13 @@ from placelogic.cost.stages import bounded, mixed, repeated
 from placelogic.cost.symbols import Sizes, largest, total
 from placelogic.cost.widths import width, widths_of
 from placelogic.layers.derive import complete
-from placelogic.layers.operations import weights_of
 from placelogic.layers.saved import Saved, hosted, saved, spanning
 from placelogic.layers.sent import Sent, sent
 from placelogic.layers.stages import stage_of
 from placelogic.problem import Problem, SpecError
 from placelogic.program.block import Block
 from placelogic.program.expr import show
+from placelogic.program.operations import weights_of
 from placelogic.program.plan import Plan
 from placelogic.program.program import Program
 

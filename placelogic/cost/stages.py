@@ -17,8 +17,8 @@ from placelogic.cost.data import Place, Stage
 from placelogic.cost.schedule import ALL_FORWARD_FIRST, INTERLEAVED, warmed
 from placelogic.cost.shards import ceiling
 from placelogic.cost.symbols import Sizes, total
-from placelogic.layers.operations import weights_of
 from placelogic.program.block import Block
+from placelogic.program.operations import weights_of
 from placelogic.program.program import Program, Stages
 
 Shares = tuple[sympy.Expr, ...]
@@ -93,7 +93,9 @@ class _Dealt:
             for kept, rounded in self._kept(device, even, whole):
                 yield self._place(named, _sum(even), _sum(whole), kept, rounded)
 
-    def _kept(self, device: int, even: tuple[Shares, ...], whole: tuple[Shares, ...]) -> Iterator[tuple[Shares, Shares]]:
+    def _kept(
+        self, device: int, even: tuple[Shares, ...], whole: tuple[Shares, ...]
+    ) -> Iterator[tuple[Shares, Shares]]:
         """Layers times micro-batches in flight: the most there are at one time."""
         assert self.numbers is not None
         depth, chunks, _ = self.numbers
@@ -181,7 +183,11 @@ class _Dealt:
             cut = weights.params.cut(self.stages.axis)
             if weights.layers is None or cut is None or cut.dim != "layer":
                 continue
-            users = [n for n, block in enumerate(self.blocks) if any(weights_of(op) == weights.name for op in block.operations)]
+            users = [
+                n
+                for n, block in enumerate(self.blocks)
+                if any(weights_of(op) == weights.name for op in block.operations)
+            ]
             layers = total(self.counts[n] for n in users)
             if users and sympy.expand(layers - self.sizes.read(weights.layers)) == 0:
                 yield weights.name, total(even[n] for n in users), total(whole[n] for n in users)

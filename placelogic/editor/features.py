@@ -44,7 +44,7 @@ def _documents(ls: PlacementServer) -> None:
     async def saved(ls: PlacementServer, params: types.DidSaveTextDocumentParams) -> None:
         for uri, one in list(ls.open.items()):  # another file may import it
             if uri != params.text_document.uri:
-                ls.begin(uri, Open(Text(one.text.path, one.text.text), one.version, one.memory, one.good))
+                ls.begin(uri, Open(Text(one.text.path, one.text.text, prover=one.memory.prove), one.version, one.memory, one.good))
 
     @ls.feature(types.TEXT_DOCUMENT_DID_CLOSE)
     async def closed(ls: PlacementServer, params: types.DidCloseTextDocumentParams) -> None:

@@ -63,8 +63,8 @@ class PlacementServer(LanguageServer):
         document = self.workspace.get_text_document(uri)
         before = self.open.get(uri)
         good = before.good if before is not None else None
-        text = Text(path_of(uri), document.source, good)
         memory = before.memory if before is not None else Memory()
+        text = Text(path_of(uri), document.source, good, memory.prove)
         self.begin(uri, Open(text, document.version, memory, good))
         if before is not None:
             before.fixed.set()
@@ -144,11 +144,9 @@ def path_of(uri: str) -> str:
 
 def _checked(now: Open) -> FileReport:
     from placelogic.gate.policy import Policy
-    from placelogic.session.check import check_text
-    from placelogic.session.settings import Settings
+    from placelogic.session.check import check_session
 
-    settings = Settings(fixes=None, prover=now.memory.prove)
-    report = check_text(now.text.text, now.text.path, settings, library=True)
+    report = check_session(now.text.session, library=True)
     return Policy(complete=False).apply([report])[0]  # comments that let a finding pass
 
 

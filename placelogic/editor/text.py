@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from placelogic.editor.names import Occurrence, occurrences
 from placelogic.problem import SpecError
-from placelogic.syntax.parse import normalised, parse
+from placelogic.session.session import Session, Spec
+from placelogic.session.settings import Prover, Settings
+from placelogic.syntax.parse import parse
 
 if TYPE_CHECKING:
-    from placelogic.elaborate import ElaboratedSpec
     from placelogic.elaborate.library import Scope
     from placelogic.program.program import Program
     from placelogic.syntax import ast
@@ -20,11 +21,13 @@ MAX_BLANKED = 30
 
 
 class Text:
-    """A version of a file. `path`: where imports start from. `last`: an earlier one that could be read."""
+    """A version of a file. `path`: where imports start from. `last`: an earlier one that could be read. `prover`: who
+    decides its specs. `session`: what is known of this version, shared with the check in the background."""
 
-    def __init__(self, path: str, text: str, last: Text | None = None) -> None:
+    def __init__(self, path: str, text: str, last: Text | None = None, prover: Prover | None = None) -> None:
         self.path = path
-        self.text = normalised(text)
+        self.session = Session(text, path, Settings(fixes=None, prover=prover))
+        self.text = self.session.text
         self._last = last
 
     @cached_property
@@ -35,7 +38,7 @@ class Text:
     def file(self) -> ast.File | None:
         """The tree, or None where the text has errors."""
         try:
-            return parse(self.text, self.path)
+            return self.session.file
         except (SpecError, RecursionError):
             return None
 
@@ -96,27 +99,20 @@ class Text:
         return scope, tuple(found)
 
     @cached_property
-    def specs(self) -> tuple[ElaboratedSpec, ...]:
+    def specs(self) -> tuple[Spec, ...]:
         """The specs of the readable text."""
-        from placelogic.elaborate import elaborate_file
-
-        file = self.readable.file
-        if file is None:
-            return ()
         try:
-            return elaborate_file(file)
+            return self.readable.session.specs
         except (SpecError, RecursionError):
             return ()
 
     @cached_property
     def programs(self) -> tuple[Program, ...]:
         """The complete programs of those specs that have one."""
-        from placelogic.elaborate.complete import complete
-
         found = []
         for spec in self.specs:
             try:
-                found.append(complete(spec))
+                found.append(spec.program)
             except (SpecError, RecursionError):
                 continue
         return tuple(found)

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from placelogic.elaborate.log import Log
 from placelogic.problem import closest
+from placelogic.program import ops
 from placelogic.program.expr import Binary, Call, Compare, Expr, Name, Neg, Num, names, show, substitute
 from placelogic.source import Span
 from placelogic.syntax import ast
@@ -163,7 +164,7 @@ def rebuild(node: Any, env: Env, inside: bool, complain: Complain) -> Any:
     return _vanish(_words(rebuilt, env, complain), inside)
 
 
-_PLAIN = (str, int, Span, type(None))
+_PLAIN = (str, int, Span, ops.Origin, type(None))
 
 
 def _axis_ref(ref: ast.AxisRef, env: Env, complain: Complain) -> ast.AxisRef | None:
@@ -222,9 +223,10 @@ def _vanish(node: Any, inside: bool) -> Any:
             | ast.FeedStmt(axes=())
             | ast.SyncStmt(axes=(), microbatches=False)
             | ast.RandomStmt(axes=())
-            | ast.ReduceOp(axes=())
-            | ast.GatherGradientsOp(axes=())
-            | ast.GatherParamsOp(axes=())
+            | ops.Reduce(axes=())
+            | ops.GatherGradients(axes=())
+            | ops.GatherParams(axes=())
+            | ops.BroadcastParams(axes=())
             | ast.InitDifferent(axes=())
             | ast.DimsProp(names=())
             | ast.OverrideStmt(axes=())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -12,16 +13,20 @@ from msgspec.structs import replace
 from placelogic.elaborate.log import Log
 from placelogic.elaborate.sizes import Sizes
 from placelogic.elaborate.targets import Group, Groups
+from placelogic.program import block as bl
 from placelogic.program import expr as ex
 from placelogic.program.expr import Binary, Expr, number
+from placelogic.program.operations import sides, weights_of
 from placelogic.syntax import ast
 
 if TYPE_CHECKING:
-    from placelogic.program import block as bl
     from placelogic.program.block import Block, Layers
 
 POINTS = 24
-"""How many values of the open sizes are tried when two sizes are compared."""
+"""How many values of the open sizes are drawn when two sizes are compared."""
+
+ENOUGH = 8
+"""How many of them are compared: the first that meet the assumptions."""
 
 
 def count_weights(groups: Groups, layers: Layers, sizes: Sizes, log: Log) -> Groups:
@@ -72,43 +77,28 @@ def differs(one: Expr, other: Expr, sizes: Sizes) -> bool:
 def counts(layers: Layers) -> dict[str, Expr | None]:
     """Weights -> their elements in all blocks; None where that is not known (a table of positions may be longer
     than the sequence)."""
-    from placelogic.program import block as bl
-
     terms: dict[str, list[Expr | None]] = {}
     tables = {
-        (op.weights, op.vocabulary, op.produced)
+        (op.weights, (op.vocabulary,), op.produced)
         for block in layers.blocks
         for op in block.operations
         if isinstance(op, bl.Embedding)
     }
     for block in layers.blocks:
         for op in block.operations:
-            match op:
-                case bl.Linear(_, _, weights, contracted, (produced,)) if (weights, produced, contracted) in tables:
-                    continue  # the table of the embedding, turned round
-                case bl.Linear() | bl.Router() | bl.Bias() | bl.Norm() | bl.Embedding():
-                    if op.weights is not None:
-                        terms.setdefault(op.weights, []).append(_elements(op, block, layers))
+            if isinstance(op, bl.Linear) and (op.weights, op.produced, op.contracted) in tables:
+                continue  # the table of the embedding, turned round
+            if (name := weights_of(op)) is not None:
+                terms.setdefault(name, []).append(_elements(op, block, layers))
     return {name: _sum(found) for name, found in terms.items()}
 
 
-def _elements(
-    op: bl.Linear | bl.Router | bl.Bias | bl.Norm | bl.Embedding, block: Block, layers: Layers
-) -> Expr | None:
-    from placelogic.program import block as bl
-
-    match op:
-        case bl.Linear():
-            experts = (block.tensors[op.input][0],) if op.grouped else ()
-            dims: tuple[str, ...] = (*experts, *op.contracted, *op.produced)
-        case bl.Router():
-            dims = (*op.contracted, op.experts)
-        case bl.Embedding():
-            dims = (op.vocabulary, *op.produced)
-        case _:
-            dims = op.over
-            if "sequence" in dims:
-                return None
+def _elements(op: bl.Operation, block: Block, layers: Layers) -> Expr | None:
+    produced, contracted = sides(op)
+    experts = (block.tensors[op.input][0],) if getattr(op, "grouped", False) else ()
+    dims = (*experts, *contracted, *produced)
+    if not contracted and "sequence" in dims:
+        return None
     factors = [layers.sizes[dim] for dim in dims]
     return _product(factors if block.repeat is None else [block.repeat, *factors])
 
@@ -139,7 +129,8 @@ def _points(sizes: Sizes) -> list[Mapping[str, Fraction]]:
     """Values of all names that meet the assumptions: random ones, always the same; none where the
     assumptions are too tight for that, and then nothing is compared."""
     chance = random.Random(0)
-    return [point for n in range(POINTS) if _allowed(point := _point(sizes, chance, n), sizes)]
+    allowed = (point for n in range(POINTS) if _allowed(point := _point(sizes, chance, n), sizes))
+    return list(islice(allowed, ENOUGH))
 
 
 def _point(sizes: Sizes, chance: random.Random, n: int) -> Mapping[str, Fraction]:
@@ -179,8 +170,7 @@ def _value(expr: Expr, point: Mapping[str, Fraction]) -> Fraction | None:
 def used_weights(statements: Sequence[object]) -> Iterator[str]:
     """Names of weights that operations of blocks use."""
     for _, operation in _operations(statements):
-        name = getattr(operation.operator, "weights", None)
-        if name is not None:
+        if (name := weights_of(operation.operator)) is not None:
             yield name
 
 
@@ -190,22 +180,12 @@ def dims_in_use(statements: Sequence[object]) -> dict[str, set[str]]:
     experts: dict[str, set[str]] = {}
     for block, operation in _operations(statements):
         operator = operation.operator
-        match operator:
-            case ast.LinearOp():
-                dims: tuple[str, ...] = (*operator.contracted, *operator.produced)
-                if operator.grouped:
-                    dims = (*dims, *experts.get(block, ()))
-            case ast.RouterOp():
-                dims = (*operator.contracted, operator.experts)
-                experts.setdefault(block, set()).add(operator.experts)
-            case ast.EmbeddingOp():
-                dims = (operator.vocabulary, *operator.produced)
-            case ast.BiasOp() | ast.NormOp():
-                dims = operator.over
-            case _:
-                continue
-        if operator.weights is not None:
-            found.setdefault(operator.weights, set()).update(dims)
+        if isinstance(operator, bl.Router):
+            experts.setdefault(block, set()).add(operator.experts)
+        if (name := weights_of(operator)) is not None:
+            produced, contracted = sides(operator)
+            grouped = experts.get(block, ()) if getattr(operator, "grouped", False) else ()
+            found.setdefault(name, set()).update((*contracted, *produced, *grouped))
     return found
 
 

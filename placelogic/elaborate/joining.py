@@ -8,14 +8,13 @@ from placelogic.elaborate.count import differs
 from placelogic.program import block as bl
 from placelogic.program.block import Dims
 from placelogic.program.expr import Binary, Expr, show
-from placelogic.syntax import ast
 
 if TYPE_CHECKING:
     from placelogic.elaborate.shapes import BlockReader
 
 
-def concat(reader: BlockReader, output: str, node: ast.ConcatOp) -> tuple[bl.Operation, Dims] | None:
-    """The operation and the dimensions of what it makes; None where something does not fit, which is logged."""
+def concat(reader: BlockReader, node: bl.Concat) -> Dims | None:
+    """The dimensions of what it makes; None where something does not fit, which is logged."""
     if len(node.inputs) < 2:
         reader.problem("PL370", "one tensor is nothing to put together", node.span, "name the tensors that follow it")
         return None
@@ -47,10 +46,10 @@ def concat(reader: BlockReader, output: str, node: ast.ConcatOp) -> tuple[bl.Ope
     for dim in parts[1:]:
         size = Binary("+", size, reader.dims[dim])
     _check_size(reader, node, parts, size)
-    return bl.Concat(output, node.inputs, node.into, reader.item.origin(node.span)), (*rest, node.into)
+    return (*rest, node.into)
 
 
-def _check_size(reader: BlockReader, node: ast.ConcatOp, parts: Dims, size: Expr) -> None:
+def _check_size(reader: BlockReader, node: bl.Concat, parts: Dims, size: Expr) -> None:
     if differs(reader.dims[node.into], size, reader.sizes):
         whole = show(reader.dims[node.into])
         reader.problem("PL370", f"`{node.into}` has {whole} places, and {', '.join(parts)} together {show(size)}",

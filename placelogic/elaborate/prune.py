@@ -10,6 +10,8 @@ from collections.abc import Collection
 
 from msgspec.structs import replace
 
+from placelogic.program import block as bl
+from placelogic.program.operations import reading, reads
 from placelogic.syntax import ast
 
 
@@ -40,30 +42,20 @@ def _line(
 
     op = line.operator
     match op:
-        case ast.AddTensorsOp(inputs):
+        case bl.Add(inputs=inputs):
             kept = tuple(new for name in inputs if (new := now(name)) is not None)
             if len(kept) > 1 or kept == inputs:
                 return (line if kept == inputs else replace(line, operator=replace(op, inputs=kept)),)
             stands_for[line.output] = kept[0] if kept else None
             return ()
-        case ast.CollectiveOp(axes=()):
+        case bl.Collective(axes=()):
             stands_for[line.output] = now(op.input)
             return ()
-        case ast.BiasOp(weights=weights) if weights in gone:
+        case bl.Bias(weights=weights) if weights in gone:
             stands_for[line.output] = now(op.input)
             return ()
-        case ast.MultiplyOp(inputs) | ast.ConcatOp(inputs):
-            changed = {"inputs": tuple(map(now, inputs))}
-        case ast.AttentionOp():
-            changed = {"query": now(op.query), "key": now(op.key), "value": now(op.value)}
-        case ast.DispatchOp():
-            changed = {"input": now(op.input), "router": now(op.router)}
-        case _:
-            changed = {"input": now(op.input)}
-    read = [name for value in changed.values() for name in (value if isinstance(value, tuple) else (value,))]
-    if getattr(op, "weights", None) in gone or None in read:
+    if getattr(op, "weights", None) in gone or any(now(name) is None for name in reads(op)):
         stands_for[line.output] = None
         return ()
-    if all(getattr(op, name) == value for name, value in changed.items()):
-        return (line,)
-    return (replace(line, operator=replace(op, **changed)),)
+    changed = reading(op, now)
+    return (line if changed == op else replace(line, operator=changed),)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from placelogic.compat import assert_never
 from placelogic.elaborate.joining import concat
@@ -15,12 +17,11 @@ from placelogic.elaborate.targets import Group, Groups
 from placelogic.problem import closest
 from placelogic.program import block as bl
 from placelogic.program.block import Dims
-from placelogic.program.catalog import FUNCTIONS, LINEAR_FUNCTIONS
 from placelogic.program.expr import Expr
+from placelogic.program.operations import reads, sides, weights_of
+from placelogic.program.table import facts
 from placelogic.source import Span
 from placelogic.syntax import ast
-
-MATRIX_KINDS = ("matrix", "embedding", "latent")
 
 
 class BlockReader(Struct):
@@ -36,7 +37,6 @@ class BlockReader(Struct):
     tensors: dict[str, Dims] = field(default_factory=dict)
     operations: list[bl.Operation] = field(default_factory=list)
     used: set[str] = field(default_factory=set)
-    routers: set[str] = field(default_factory=set)
     failed: set[str] = field(default_factory=set)
 
     def problem(self, code: str, message: str, span: Span, hint: str | None) -> None:
@@ -45,16 +45,15 @@ class BlockReader(Struct):
     def read(self, line: ast.OperationLine) -> None:
         """One operation; where its shapes do not fit, that is logged."""
         node = line.operator
-        for name in _inputs(node):
-            self.used.add(name)
-        if unknown := [name for name in _inputs(node) if name not in self.tensors]:
+        self.used.update(reads(node))
+        if unknown := [name for name in reads(node) if name not in self.tensors]:
             for name in unknown:
                 if name not in self.failed:
                     self.problem("PL223", f"there is no tensor `{name}` before this line", node.span,
                                  closest(name, self.tensors) or f"so far: {', '.join(self.tensors)}")  # fmt: skip
             self.failed.add(line.output)
             return
-        made = self._operation(line.output, node)
+        made = self._operation(node)
         if made is None:
             self.failed.add(line.output)
             return
@@ -63,7 +62,7 @@ class BlockReader(Struct):
             self.failed.add(line.output)
             return
         self.define(line.output, dims, line.span)
-        self.operations.append(operation)
+        self.operations.append(replace(operation, origin=self.item.origin(node.span)))
 
     def define(self, name: str, dims: Dims, span: Span) -> None:
         if name in self.tensors:
@@ -80,112 +79,81 @@ class BlockReader(Struct):
 
     # --- one operation ---
 
-    def _operation(self, output: str, node: ast.Operator) -> tuple[bl.Operation, Dims] | None:
-        origin = self.item.origin(node.span)
+    def _operation(self, node: Any) -> tuple[bl.Operation, Dims] | None:
+        """The operation, its sizes and axes looked up, and the dimensions of what it makes."""
+        if not self._weights(node):
+            return None
+        produced, contracted = sides(node)
         match node:
-            case ast.LinearOp(grouped, x, weights, contracted, produced):
-                kinds = ("expert",) if grouped else MATRIX_KINDS
-                if not self._weights(weights, kinds, "multiplies by", node.span) or not self.known(produced, node.span):
+            case bl.Linear() | bl.Router():
+                if not self.known(produced, node.span):
                     return None
-                dims = self._replaced(x, contracted, produced, node.span)
-                if grouped and not self._dispatched(x, node.span):
+                dims = self._replaced(node.input, contracted, produced, node.span)
+                if isinstance(node, bl.Linear) and node.grouped and not self._dispatched(node.input, node.span):
                     return None
-                return dims and (bl.Linear(output, x, weights, contracted, produced, grouped, origin), dims)
-            case ast.BiasOp(x, weights, over, scale):
-                fine = self._weights(weights, ("vector", "matrix", "expert"), "adds", node.span)
-                if not fine or not self._has(x, over, node.span):
+                if isinstance(node, bl.Router):
+                    node = replace(node, top=self.sizes.expr(node.top, self.item, node.span))
+                    self.sizes.positive(node.top, "the number of experts of a token", self.item, node.span)
+                return dims and (node, dims)
+            case bl.Bias() | bl.Norm():
+                if not self._has(node.input, produced, node.span):
                     return None
-                factor = scale if scale is None else self.sizes.expr(scale, self.item, node.span)
-                return bl.Bias(output, x, weights, over, factor, origin), self.tensors[x]
-            case ast.EmbeddingOp(x, weights, vocabulary, produced):
-                fine = self._weights(weights, ("embedding",), "takes rows of", node.span)
-                if not fine or not self.known((vocabulary, *produced), node.span):
+                if isinstance(node, bl.Bias) and node.scale is not None:
+                    node = replace(node, scale=self.sizes.expr(node.scale, self.item, node.span))
+                return node, self.tensors[node.input]
+            case bl.Embedding():
+                fine = self.known((*contracted, *produced), node.span)
+                return (node, self.tensors[node.input] + produced) if fine else None
+            case bl.Elementwise():
+                factor = node.factor and self.sizes.expr(node.factor, self.item, node.span)
+                return replace(node, factor=factor), self.tensors[node.input]
+            case bl.Add() | bl.Multiply():
+                return (node, self.tensors[node.inputs[0]]) if self._alike(node.inputs, node.span) else None
+            case bl.Concat():
+                dims = concat(self, node)
+                return dims and (node, dims)
+            case bl.Attention():
+                return self._attention(node)
+            case bl.Dispatch() | bl.Combine():
+                dims = self._routed(node)
+                return dims and (node, dims)
+            case bl.CrossEntropy():
+                if not self._has(node.input, (node.vocabulary,), node.span):
                     return None
-                return bl.Embedding(output, x, weights, vocabulary, produced, origin), self.tensors[x] + produced
-            case ast.NormOp(x, weights, over):
-                fine = weights is None or self._weights(weights, ("vector",), "scales by", node.span)
-                if not fine or not self._has(x, over, node.span):
-                    return None
-                return bl.Norm(output, x, weights, over, origin), self.tensors[x]
-            case ast.FunctionOp(function, x, factor):
-                by = factor if factor is None else self.sizes.expr(factor, self.item, node.span)
-                linear = function in LINEAR_FUNCTIONS
-                saves = FUNCTIONS[function]
-                made = bl.Elementwise(output, x, function, linear, saves, function == "dropout", by, origin)  # type: ignore[arg-type]
-                return made, self.tensors[x]
-            case ast.AddTensorsOp(inputs):
-                return (
-                    (bl.Add(output, inputs, origin), self.tensors[inputs[0]])
-                    if self._alike(inputs, node.span)
-                    else None
-                )
-            case ast.MultiplyOp(inputs):
-                alike = self._alike(inputs, node.span)
-                return (bl.Multiply(output, inputs, origin), self.tensors[inputs[0]]) if alike else None
-            case ast.ConcatOp():
-                return concat(self, output, node)
-            case ast.AttentionOp():
-                return self._attention(output, node)
-            case ast.RouterOp(x, weights, contracted, experts, top):
-                if not self._weights(weights, ("router",), "routes by", node.span) or not self.known(
-                    (experts,), node.span
-                ):
-                    return None
-                dims = self._replaced(x, contracted, (experts,), node.span)
-                self.routers.add(output)
-                count = self.sizes.expr(top, self.item, node.span)
-                self.sizes.positive(count, "the number of experts of a token", self.item, node.span)
-                return dims and (bl.Router(output, x, weights, contracted, experts, count, origin), dims)
-            case ast.DispatchOp(combine, x, router):
-                return self._routed(output, combine, x, router, node.span)
-            case ast.CrossEntropyOp(x, vocabulary, parallel):
-                if not self._has(x, (vocabulary,), node.span):
-                    return None
-                dims = tuple(dim for dim in self.tensors[x] if dim != vocabulary)
-                return bl.CrossEntropy(output, x, vocabulary, parallel, origin), dims
-            case ast.CollectiveOp(kind, x, refs, op, dim, into):
-                axes = self.sizes.axes(refs, self.item)
-                named = tuple(name for name in (dim, into) if name is not None)
-                if not self._has(x, named, node.span):
-                    return None
-                return bl.Collective(output, x, kind, op, axes, dim, into, origin), self.tensors[x]
+                return node, tuple(dim for dim in self.tensors[node.input] if dim != node.vocabulary)
+            case bl.Collective():
+                node = replace(node, axes=self.sizes.axes(node.axes, self.item))
+                named = tuple(name for name in (node.dim, node.into) if name is not None)
+                return (node, self.tensors[node.input]) if self._has(node.input, named, node.span) else None
             case _:
                 assert_never(node)
 
-    def _attention(self, output: str, node: ast.AttentionOp) -> tuple[bl.Operation, Dims] | None:
-        query, key, value = (self.tensors[name] for name in (node.query, node.key, node.value))
+    def _attention(self, node: bl.Attention) -> tuple[bl.Operation, Dims] | None:
+        query, key, value = (self.tensors[name] for name in reads(node))
         if any(len(dims) < 3 or dims[-3] != "sequence" for dims in (query, key, value)):
             self.problem("PL370", "the last dimensions of what attention reads are `sequence`, the heads, and the size "
                          "of a head", node.span, "make it with `linear ... to heads, head`")  # fmt: skip
             return None
         fits = key[:-2] == query[:-2] and value[:-2] == query[:-2] and value[-2] == key[-2] and key[-1] == query[-1]
         if not fits:
-            shapes = "; ".join(
-                f"{name}({', '.join(self.tensors[name])})" for name in (node.query, node.key, node.value)
-            )
+            shapes = "; ".join(f"{name}({', '.join(self.tensors[name])})" for name in reads(node))
             self.problem("PL370", f"these do not fit for attention: {shapes}", node.span,
                          "query and key have heads of one size, key and value as many of them")  # fmt: skip
             return None
-        words = node.words
-        made = bl.Attention(
-            output, node.query, node.key, node.value, query[-3], query[-2], key[-2],
-            "causal" in words, "fused" in words, "dropout" in words, "positions" in words, self.item.origin(node.span),
-        )  # fmt: skip
+        made = replace(
+            node, sequence=query[-3], heads=query[-2], kv_heads=key[-2], head=query[-1], value_head=value[-1]
+        )
         return made, query[:-1] + value[-1:]
 
-    def _routed(self, output: str, combine: bool, x: str, router: str, span: Span) -> tuple[bl.Operation, Dims] | None:
-        if router not in self.routers:
-            self.problem(
-                "PL371", f"`{router}` is made by no router", span, "write `r = router x with ... top 2` before"
-            )
+    def _routed(self, node: bl.Dispatch | bl.Combine) -> Dims | None:
+        router = next((op for op in self.operations if isinstance(op, bl.Router) and op.output == node.router), None)
+        if router is None:
+            self.problem("PL371", f"`{node.router}` is made by no router", node.span,
+                         "write `r = router x with ... top 2` before")  # fmt: skip
             return None
-        origin = self.item.origin(span)
-        experts = next(op.experts for op in self.operations if isinstance(op, bl.Router) and op.output == router)
-        if not combine:
-            return bl.Dispatch(output, x, router, origin), (experts, *self.tensors[x])
-        if not self._dispatched(x, span):
-            return None
-        return bl.Combine(output, x, router, origin), self.tensors[x][1:]
+        if isinstance(node, bl.Dispatch):
+            return (router.experts, *self.tensors[node.input])
+        return self.tensors[node.input][1:] if self._dispatched(node.input, node.span) else None
 
     def _dispatched(self, x: str, span: Span) -> bool:
         experts = {op.experts for op in self.operations if isinstance(op, bl.Router)}
@@ -196,15 +164,20 @@ class BlockReader(Struct):
 
     # --- what fits ---
 
-    def _weights(self, name: str, kinds: tuple[str, ...], does: str, span: Span) -> bool:
+    def _weights(self, op: bl.Operation) -> bool:
+        """Whether it can use these weights, if it has any; logged where not."""
+        name, entry = weights_of(op), facts(op)
+        if name is None:
+            return True
         group: Group | None = next((group for group in self.groups.members if group.name == name), None)
         if group is None:
-            self.problem("PL202", f"there are no weights `{name}`", span,
+            self.problem("PL202", f"there are no weights `{name}`", op.span,
                          closest(name, self.groups.names) or f"weights: {', '.join(sorted(self.groups.names)) or 'none'}")  # fmt: skip
             return False
+        kinds = ("expert",) if isinstance(op, bl.Linear) and op.grouped else entry.kinds
         if group.kind not in kinds:
             wanted = " or ".join(f"`kind {kind}`" for kind in kinds)
-            self.problem("PL372", f"this operation {does} `{name}`, which is of kind {group.kind}", span,
+            self.problem("PL372", f"this operation {entry.does} `{name}`, which is of kind {group.kind}", op.span,
                          f"declare the weights with {wanted}")  # fmt: skip
         return group.kind in kinds
 
@@ -244,7 +217,7 @@ class BlockReader(Struct):
         return twice is None
 
     def _each_sample_alone(self, op: bl.Operation, span: Span) -> bool:
-        found = mixes_samples(op, self.tensors)
+        found = mixes_samples(op)
         if found is not None:
             self.problem("PL396", f"`{op.output}` {found[0]}: what a sample comes to would depend on {found[1]}, which is "
                          "not modelled", span,
@@ -253,29 +226,6 @@ class BlockReader(Struct):
 
 
 def used_dims(blocks: Sequence[bl.Block]) -> set[str]:
-    """Those that a tensor or an operation has."""
+    """Those that a tensor or the weights of an operation have."""
     used = {dim for block in blocks for dims in block.tensors.values() for dim in dims}
-    return used | {dim for block in blocks for op in block.operations for dim in dims_of(op)}
-
-
-def dims_of(op: bl.Operation) -> Dims:
-    """The dimensions of an operation's weights that its tensors need not have."""
-    match op:
-        case bl.Embedding():
-            return (op.vocabulary,)
-        case bl.Router():
-            return (op.experts,)
-        case _:
-            return ()
-
-
-def _inputs(node: ast.Operator) -> tuple[str, ...]:
-    match node:
-        case ast.AddTensorsOp(inputs) | ast.MultiplyOp(inputs) | ast.ConcatOp(inputs):
-            return inputs
-        case ast.AttentionOp(query, key, value):
-            return query, key, value
-        case ast.DispatchOp(_, x, router):
-            return x, router
-        case _:
-            return (node.input,)
+    return used | {dim for block in blocks for op in block.operations for side in sides(op) for dim in side}

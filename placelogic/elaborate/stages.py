@@ -9,9 +9,10 @@ from msgspec.structs import replace
 
 from placelogic.elaborate.log import Log
 from placelogic.elaborate.targets import Group, Groups
-from placelogic.layers.operations import tied, weights_of
+from placelogic.layers.operations import tied
 from placelogic.layers.stages import Ends, Place, places, used
 from placelogic.program.block import Block, Layers, Operation
+from placelogic.program.operations import weights_of
 from placelogic.program.program import Layout, Stages, Uses
 from placelogic.syntax import ast
 
@@ -38,7 +39,9 @@ def on_stages(groups: Groups, layers: Layers, stages: Stages | None, log: Log) -
 def _along(axis: str, groups: Groups, blocks: Sequence[Block], stages: Stages | None, log: Log) -> Groups:
     """`axis`: that of the stages, or one that `used on` names in a spec without stages: there blocks are only
     held against what is said."""
-    said = {group.name: _ends(group.uses) for group in groups.members if group.uses is not None and group.uses.axis == axis}
+    said = {
+        group.name: _ends(group.uses) for group in groups.members if group.uses is not None and group.uses.axis == axis
+    }
     lie = places(blocks, lambda name: said.get(name, frozenset()))
     if stages is not None and not _settled(axis, blocks, lie, said, log):
         return groups

@@ -8,7 +8,6 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from placelogic.compat import assert_never
 from placelogic.elaborate.log import Item, Log
 from placelogic.elaborate.sizes import Sizes
 from placelogic.elaborate.targets import Groups, agree, select, strongest
@@ -78,25 +77,25 @@ class StepReader(Struct):
         self._buffers(ops, step.item)
         return ops
 
-    def _ops(self, body: Sequence[ast.StepOp], item: Item, loop: bool) -> Iterator[Op]:
+    def _ops(self, body: Sequence[Op], item: Item, loop: bool) -> Iterator[Op]:
         accumulated = False
         for node in body:
-            if isinstance(node, ast.ScaleLossOp):
+            if isinstance(node, pg.ScaleLoss):
                 self._check_scale_loss(node, item, loop, accumulated)
-            accumulated = accumulated or isinstance(node, ast.AccumulateOp)
+            accumulated = accumulated or isinstance(node, pg.Accumulate)
             yield self._op(node, item, loop)
 
-    def _turn(self, body: Sequence[ast.StepOp], item: Item) -> None:
+    def _turn(self, body: Sequence[Op], item: Item) -> None:
         """Operations on gradients in a loop have one reading: on the fresh gradient before the
         accumulates, on the buffer after them."""
-        adds = [index for index, node in enumerate(body) if isinstance(node, ast.AccumulateOp)]
+        adds = [index for index, node in enumerate(body) if isinstance(node, pg.Accumulate)]
         for index, node in enumerate(body):
-            if isinstance(node, ast.ScaleLossOp) and not adds:
+            if isinstance(node, pg.ScaleLoss) and not adds:
                 self._log(item, "PL343", "nothing is accumulated in this loop, so the scaled loss goes nowhere",
                           node.span, "write it in the loop that accumulates")  # fmt: skip
-            if not isinstance(node, ast.ReduceOp | ast.ScaleOp | ast.GatherGradientsOp):
+            if not isinstance(node, pg.Reduce | pg.Scale | pg.GatherGradients):
                 continue
-            buffer = None if isinstance(node, ast.GatherGradientsOp) else node.buffer
+            buffer = None if isinstance(node, pg.GatherGradients) else node.buffer
             if not adds:
                 self._log(item, "PL343", "nothing is accumulated in this loop, so this could mean the fresh gradient "
                           "or the buffer", node.span, "write it after the loop, or accumulate first")  # fmt: skip
@@ -108,57 +107,37 @@ class StepReader(Struct):
                 self._log(item, "PL343", f"before `accumulate` this acts on the fresh gradient, not on `{buffer}`",
                           node.span, hint)  # fmt: skip
 
-    def _op(self, node: ast.StepOp, item: Item, loop: bool) -> Op:
-        origin = item.origin(node.span)
+    def _op(self, node: Op, item: Item, loop: bool) -> Op:
+        """The operation, its axes in atoms and its factor looked up."""
+        said: dict[str, Any] = {"origin": item.origin(node.span)}
         match node:
-            case ast.LoopOp(subset, index, body):
+            case pg.Loop(body=body):
                 if loop:
                     self._log(item, "PL330", "a loop over micro-batches cannot stand inside another", node.span,
                               "write the loops one after the other")  # fmt: skip
                 self._turn(body, item)
-                return pg.Loop(subset, index, tuple(self._ops(body, item, loop=True)), origin)
-            case ast.AccumulateOp(replace, buffer):
-                if not loop:
-                    word = "replace" if replace else "accumulate"
-                    self._log(item, "PL330", f"there is no fresh gradient to {word} outside a loop over micro-batches",
-                              node.span, f"write `each microbatch {{ {word} }}`")  # fmt: skip
-                return pg.Accumulate(buffer, replace, origin)
-            case ast.ReduceOp(buffer, scattered, axes, op):
-                return pg.Reduce(buffer, self.sizes.axes(axes, item), op, scattered, origin)
-            case ast.GatherGradientsOp(axes):
-                return pg.GatherGradients(self.sizes.axes(axes, item), origin)
-            case ast.ScaleOp(buffer, factor):
-                return pg.Scale(buffer, self.factor(factor, item, node.span), origin)
-            case ast.ScaleLossOp(term, factor):
-                return pg.ScaleLoss(term, self.factor(factor, item, node.span, scaled=node), origin)
-            case ast.ClipOp():
-                if not self.has_clip:
-                    self._log(item, "PL332", "the step clips, and no `clip` statement says how", node.span,
-                              "add `clip global_norm`")  # fmt: skip
-                return pg.Clip(origin)
-            case ast.SkipOp(axes):
-                if loop:
-                    self._log(item, "PL334", "skipping the update is decided once per step, not in a loop", node.span,
-                              "move `skip` behind the loop")  # fmt: skip
-                return pg.Skip(self.sizes.axes(axes, item), origin)
-            case ast.UpdateOp(buffer):
-                return pg.Update(buffer, origin)
-            case ast.GatherParamsOp(axes):
-                return pg.GatherParams(self.sizes.axes(axes, item), origin)
-            case ast.BroadcastParamsOp(axis, root):
-                product = self.sizes.product(axis, item)
-                check_root(product, root, self.sizes, item, node.span, self.log)
-                return pg.BroadcastParams(product, root, origin)
-            case ast.RefreshOp():
-                return pg.Refresh(origin)
-            case ast.OffloadGradientsOp():
-                return pg.OffloadGradients(origin)
-            case ast.FetchParamsOp():
-                return pg.FetchParams(origin)
-            case _:
-                assert_never(node)
+                said["body"] = tuple(self._ops(body, item, loop=True))
+            case pg.Accumulate(replace=overwrites) if not loop:
+                word = "replace" if overwrites else "accumulate"
+                self._log(item, "PL330", f"there is no fresh gradient to {word} outside a loop over micro-batches",
+                          node.span, f"write `each microbatch {{ {word} }}`")  # fmt: skip
+            case pg.Scale(factor=factor):
+                said["factor"] = self.factor(factor, item, node.span)
+            case pg.ScaleLoss(factor=factor):
+                said["factor"] = self.factor(factor, item, node.span, scaled=node)
+            case pg.Clip() if not self.has_clip:
+                self._log(item, "PL332", "the step clips, and no `clip` statement says how", node.span,
+                          "add `clip global_norm`")  # fmt: skip
+            case pg.Skip() if loop:
+                self._log(item, "PL334", "skipping the update is decided once per step, not in a loop", node.span,
+                          "move `skip` behind the loop")  # fmt: skip
+        if hasattr(node, "axes"):
+            said["axes"] = self.sizes.axes(node.axes, item)
+        if isinstance(node, pg.BroadcastParams):
+            check_root(said["axes"], node.root, self.sizes, item, node.span, self.log)
+        return replace(node, **said)
 
-    def _check_scale_loss(self, node: ast.ScaleLossOp, item: Item, loop: bool, accumulated: bool) -> None:
+    def _check_scale_loss(self, node: pg.ScaleLoss, item: Item, loop: bool, accumulated: bool) -> None:
         names = [term.name for term in self.losses]
         if node.term not in names:
             what = f"loss `{node.term}`" if node.term else "unnamed loss"
@@ -171,7 +150,7 @@ class StepReader(Struct):
                       node.span, "move it there, or scale the whole gradient: `scale by`")  # fmt: skip
 
     def factor(
-        self, factor: ex.Expr, item: Item, span: Span, scaled: ast.ScaleLossOp | None = None
+        self, factor: ex.Expr, item: Item, span: Span, scaled: pg.ScaleLoss | None = None
     ) -> ex.Expr:
         """A factor for a gradient: `tokens` is all loss tokens, of which several losses count each their own: where one
         of them is `scaled` it is its own count, and a named one has to say so."""

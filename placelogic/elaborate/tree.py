@@ -10,8 +10,7 @@ from typing import Any, Literal, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from placelogic.compat import assert_never
-from placelogic.elaborate.tree_layers import layer_statements, refs
+from placelogic.elaborate.tree_layers import UNWRITTEN, layer_statements, refs, written
 from placelogic.program import program as pg
 from placelogic.program.catalog import STATES
 from placelogic.program.expr import TOKENS, Name, number, substitute, tokens_of
@@ -255,45 +254,16 @@ def _init(group: Weights) -> tuple[ast.InitOp, ...]:
 
 def _steps(program: Program) -> Iterator[ast.StepStmt]:
     """Groups with the same operations share one block."""
-    for names, body in _alike((step.weights, tuple(_ops(step.ops))) for step in program.steps):
+    for names, body in _alike((step.weights, tuple(map(_op, step.ops))) for step in program.steps):
         yield ast.StepStmt(_target(*names), body, NOWHERE)
 
 
-def _ops(ops: Iterable[Op]) -> Iterator[ast.StepOp]:
-    for op in ops:
-        yield _op(op)
-
-
-def _op(op: Op) -> ast.StepOp:
-    match op:
-        case pg.Loop(subset, index, body):
-            return ast.LoopOp(subset, index, tuple(_ops(body)), NOWHERE)
-        case pg.Accumulate(buffer, replace):
-            return ast.AccumulateOp(replace, buffer, NOWHERE)
-        case pg.Reduce(buffer, axes, how, scattered):
-            return ast.ReduceOp(buffer, scattered, refs(axes), how, NOWHERE)
-        case pg.GatherGradients(axes):
-            return ast.GatherGradientsOp(refs(axes), NOWHERE)
-        case pg.Scale(buffer, factor):
-            return ast.ScaleOp(buffer, factor, NOWHERE)
-        case pg.ScaleLoss(term, factor):
-            named = {TOKENS: Name(tokens_of(term))} if term is not None else {}
-            return ast.ScaleLossOp(term, substitute(factor, named), NOWHERE)
-        case pg.Clip():
-            return ast.ClipOp(NOWHERE)
-        case pg.Skip(axes):
-            return ast.SkipOp(refs(axes), NOWHERE)
-        case pg.Update(buffer):
-            return ast.UpdateOp(buffer, NOWHERE)
-        case pg.GatherParams(axes):
-            return ast.GatherParamsOp(refs(axes), NOWHERE)
-        case pg.BroadcastParams(axes, root):
-            return ast.BroadcastParamsOp(_ref(axes), root, NOWHERE)
-        case pg.Refresh():
-            return ast.RefreshOp(NOWHERE)
-        case pg.OffloadGradients():
-            return ast.OffloadGradientsOp(NOWHERE)
-        case pg.FetchParams():
-            return ast.FetchParamsOp(NOWHERE)
-        case _:
-            assert_never(op)
+def _op(op: Op) -> Op:
+    """The operation as a person writes it."""
+    if isinstance(op, pg.Loop):
+        return replace(op, body=tuple(map(_op, op.body)), origin=UNWRITTEN)
+    if isinstance(op, pg.BroadcastParams):
+        return replace(op, axes=(_ref(op.axes),), origin=UNWRITTEN)
+    if isinstance(op, pg.ScaleLoss) and op.term is not None:
+        op = replace(op, factor=substitute(op.factor, {TOKENS: Name(tokens_of(op.term))}))
+    return written(op)

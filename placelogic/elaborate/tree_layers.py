@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
-from placelogic.compat import assert_never
+from msgspec.structs import replace
+
 from placelogic.program import block as bl
-from placelogic.program.ops import Axes
+from placelogic.program.ops import Axes, Origin
 from placelogic.source import NOWHERE
 from placelogic.syntax import ast
+
+UNWRITTEN = Origin(NOWHERE, stated=True)
 
 
 def layer_statements(layers: bl.Layers | None) -> Iterator[ast.Statement]:
@@ -35,7 +39,7 @@ def layer_statements(layers: bl.Layers | None) -> Iterator[ast.Statement]:
 
 def _block(block: bl.Block) -> ast.BlockStmt:
     lines: list[ast.BlockLine] = [ast.InputLine(block.input, block.tensors[block.input], NOWHERE)]
-    made = [ast.OperationLine(op.output, _operator(op), NOWHERE) for op in block.operations]
+    made = [ast.OperationLine(written(op), NOWHERE) for op in block.operations]
     done = 0
     for region in sorted(block.regions, key=lambda region: region.first):
         if region.every is not None:
@@ -46,40 +50,10 @@ def _block(block: bl.Block) -> ast.BlockStmt:
     return ast.BlockStmt(block.name, block.repeat, (*lines, *made[done:]), NOWHERE)
 
 
-def _operator(op: bl.Operation) -> ast.Operator:
-    match op:
-        case bl.Linear(_, x, weights, contracted, produced, grouped):
-            return ast.LinearOp(grouped, x, weights, contracted, produced, NOWHERE)
-        case bl.Bias(_, x, weights, over, scale):
-            return ast.BiasOp(x, weights, over, scale, NOWHERE)
-        case bl.Embedding(_, x, weights, vocabulary, produced):
-            return ast.EmbeddingOp(x, weights, vocabulary, produced, NOWHERE)
-        case bl.Norm(_, x, weights, over):
-            return ast.NormOp(x, weights, over, NOWHERE)
-        case bl.Elementwise():
-            return ast.FunctionOp(op.function, op.input, op.factor, NOWHERE)
-        case bl.Add(_, inputs):
-            return ast.AddTensorsOp(inputs, NOWHERE)
-        case bl.Multiply(_, inputs):
-            return ast.MultiplyOp(inputs, NOWHERE)
-        case bl.Concat(_, inputs, into):
-            return ast.ConcatOp(inputs, into, NOWHERE)
-        case bl.Attention():
-            words = ("causal", "fused", "dropout", "positions")
-            written = tuple(word for word in words if getattr(op, word))
-            return ast.AttentionOp(op.query, op.key, op.value, written, NOWHERE)
-        case bl.Router(_, x, weights, contracted, experts, top):
-            return ast.RouterOp(x, weights, contracted, experts, top, NOWHERE)
-        case bl.Dispatch(_, x, router):
-            return ast.DispatchOp(False, x, router, NOWHERE)
-        case bl.Combine(_, x, router):
-            return ast.DispatchOp(True, x, router, NOWHERE)
-        case bl.CrossEntropy(_, x, vocabulary, parallel):
-            return ast.CrossEntropyOp(x, vocabulary, parallel, NOWHERE)
-        case bl.Collective(_, x, kind, how, axes, dim, into):
-            return ast.CollectiveOp(kind, x, refs(axes), how, dim, into, NOWHERE)
-        case _:
-            assert_never(op)
+def written(op: Any) -> Any:
+    """An operation of a step or of a layer as a person writes it: one reference for each of its axes."""
+    said = {"origin": UNWRITTEN} | ({"axes": refs(op.axes)} if hasattr(op, "axes") else {})
+    return replace(op, **said)
 
 
 def refs(axes: Axes) -> tuple[ast.AxisRef, ...]:

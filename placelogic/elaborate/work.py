@@ -100,7 +100,8 @@ def _losses(items: Sequence[Item], sizes: Sizes, splits: tuple[Split, ...], log:
         microbatches = node.microbatches
         if node.scope == "global":
             over, microbatches = tuple(split.axis for split in splits), True
-        term = LossTerm(node.name, node.scope != "sum", over, microbatches, item.at(node.span))
+        term = LossTerm(node.name, node.scope != "sum", over, microbatches, item.at(node.span),
+                        everywhere=node.scope == "global")
         if node.name in terms:
             what = f"loss `{node.name}`" if node.name else "the unnamed loss"
             log.at(item, "PL210", f"{what} is stated twice, first in line {terms[node.name].span.line}", node.span,

@@ -11,12 +11,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from placelogic.layers.attention import part_of_keys, part_of_scores
-from placelogic.layers.operations import apart, is_name_only
+from placelogic.layers.operations import is_name_only
 from placelogic.layers.parts import taken_apart
 from placelogic.layers.scale import scale_of
 from placelogic.layers.values import Key, Part, Shape, Term, Value, each, merged, product, share, through, tie
 from placelogic.program import block as bl
 from placelogic.program.block import Block
+from placelogic.program.operations import apart
 from placelogic.program.plan import Work
 
 

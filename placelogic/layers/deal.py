@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from placelogic.layers.operations import inputs
 from placelogic.layers.saved import lay_at
 from placelogic.program import block as bl
+from placelogic.program.operations import inputs
 from placelogic.program.plan import Dealt, Plan
 from placelogic.program.program import Axes, Program
 

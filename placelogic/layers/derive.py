@@ -13,7 +13,7 @@ from placelogic.layers.cases import Case, cases
 from placelogic.layers.deal import dealt
 from placelogic.layers.flows import flows, needs
 from placelogic.layers.heads import check_heads
-from placelogic.layers.operations import weights_of
+from placelogic.layers.losses import losses_of
 from placelogic.layers.overrides import overridden
 from placelogic.layers.places import same_dim
 from placelogic.layers.planning import AxisPlan, plan_axis
@@ -23,6 +23,7 @@ from placelogic.layers.wants import stream
 from placelogic.problem import Problem, SpecError
 from placelogic.program.block import Block, Layers, Override
 from placelogic.program.facts import Layering
+from placelogic.program.operations import weights_of
 from placelogic.program.ops import Origin
 from placelogic.program.plan import Boundary, Move, Plan, Work
 from placelogic.program.program import Cut, Program, Weights
@@ -59,7 +60,8 @@ def complete(program: Program) -> Program:
     layering = Layering(
         plan, crossings, deviating, needs(every, layers.blocks), plain, dealt(program, plan), usual=usual
     )
-    return replace(program, weights=weights, layering=layering)
+    work = replace(program.work, losses=losses_of(program, layers, every))
+    return replace(program, weights=weights, work=work, layering=layering)
 
 
 def _several_losses(override: Override) -> Problem:

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from placelogic.layers.cases import Case
-from placelogic.layers.operations import weights_of
 from placelogic.layers.record import Gradient
 from placelogic.layers.values import Part, Term
 from placelogic.layers.walk import Walk
 from placelogic.program.block import Block
 from placelogic.program.expr import Compare, number
 from placelogic.program.facts import Flow, Need, Parts, Path, When
+from placelogic.program.operations import weights_of
 from placelogic.program.program import Program
 
 UNKNOWN = Path(number(1), frozenset(), frozenset(), frozenset(), frozenset(["*"]), frozenset(), ())

@@ -36,19 +36,6 @@ from placelogic.program.block import Block
 from placelogic.program.plan import Work
 
 
-def needs_right(op: bl.Operation) -> tuple[int, ...]:
-    """Which inputs must be what one device has, because the operation is not linear in them."""
-    match op:
-        case bl.Norm() | bl.Router() | bl.Embedding() | bl.CrossEntropy():
-            return (0,)
-        case bl.Elementwise(linear=linear):
-            return () if linear else (0,)
-        case bl.Attention():
-            return (0, 1)
-        case _:
-            return ()
-
-
 def forward(
     block: Block,
     index: int,

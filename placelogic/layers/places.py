@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from placelogic.layers.operations import tables, weights_of
+from placelogic.layers.operations import tables
 from placelogic.problem import Problem, SpecError
 from placelogic.program import block as bl
+from placelogic.program import operations
 from placelogic.program.block import Block, Dims
 from placelogic.program.program import Program
 
@@ -36,7 +37,7 @@ def stage_axis(program: Program, axis: str) -> bool:
 def weights_dim(program: Program, block: Block, op: bl.Operation, axis: str) -> str | None:
     """The dimension on which the weights of an operation are cut while it runs, `ANY` where nothing says
     which, None where it has all of them. Raises PL381."""
-    name = weights_of(op)
+    name = operations.weights_of(op)
     if name is None or stage_axis(program, axis):
         return None
     weights = program.group(name)
@@ -84,19 +85,10 @@ def _turned(program: Program, op: bl.Linear) -> bool:
 
 
 def sides(block: Block, op: bl.Operation) -> tuple[Dims, Dims]:
-    """The dimensions of an operation's weights: those it produces, and those it contracts."""
-    match op:
-        case bl.Linear():
-            experts = experts_dim(block, op)
-            return (*op.produced, *((experts,) if experts else ())), op.contracted
-        case bl.Embedding():
-            return op.produced, (op.vocabulary,)
-        case bl.Bias() | bl.Norm():
-            return op.over, ()
-        case bl.Router():
-            return (op.experts,), op.contracted
-        case _:
-            return (), ()
+    """The dimensions of an operation's weights: those it produces, experts with them, and those it contracts."""
+    produced, contracted = operations.sides(op)
+    experts = experts_dim(block, op) if isinstance(op, bl.Linear) else None
+    return (*produced, *((experts,) if experts else ())), contracted
 
 
 def check_sides(block: Block, op: bl.Linear | bl.Embedding, cut: str, axis: str) -> None:
@@ -131,7 +123,7 @@ def _dispatched(block: Block, tensor: str) -> bool:
 
 def stated_dim(program: Program, block: Block, op: bl.Operation, axis: str) -> str | None:
     """The dimension on which `place ... activations` says that an operation with whole weights works."""
-    name = weights_of(op)
+    name = operations.weights_of(op)
     if name is None:
         return None
     cut = program.group(name).activations.cut(axis)

@@ -12,12 +12,12 @@ from msgspec import Struct, field
 from placelogic.compat import assert_never
 from placelogic.layers.attending import attended, put_together
 from placelogic.layers.crossing import SHARE, Lay, crossing, written
-from placelogic.layers.operations import inputs
 from placelogic.layers.places import ANY, check_sides, experts_dim, sent_whole, split_dim, stated_dim, weights_dim
 from placelogic.layers.wants import wants
 from placelogic.problem import Problem, SpecError
 from placelogic.program import block as bl
 from placelogic.program.block import Block
+from placelogic.program.operations import inputs
 from placelogic.program.ops import Origin
 from placelogic.program.plan import Boundary, Move, Work
 from placelogic.program.program import Program

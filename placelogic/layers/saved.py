@@ -12,18 +12,16 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from placelogic.layers.operations import inputs, name_of, weights_of
 from placelogic.problem import Problem, SpecError
 from placelogic.program import block as bl
+from placelogic.program import operations
 from placelogic.program.block import Block, Dims, Layers, Region
 from placelogic.program.expr import Binary, Expr
+from placelogic.program.operations import inputs, name_of, weights_of
 from placelogic.program.ops import Origin
 from placelogic.program.plan import Plan
 from placelogic.program.program import Program
-
-Width = Literal["compute", "mask", "softmax", "statistics"]
-"""Bytes of an element: as activations are computed; one for what dropout kept; 4 for the probabilities of the
-loss, and for row statistics (two numbers a row of a norm, one of fused attention)."""
+from placelogic.program.table import Width, facts
 
 
 class Saved(Struct, frozen=True):
@@ -134,27 +132,9 @@ def _block(program: Program, plan: Plan, block: Block) -> Iterator[Saved]:
 
 
 def needed(program: Program, op: bl.Operation) -> tuple[str, ...]:
-    """The tensors that the backward pass of an operation reads. Token ids are the batch itself, and frozen
-    weights need no input: their gradient is not wanted."""
-    match op:
-        case bl.Linear():
-            return () if program.group(op.weights).frozen else (op.input,)
-        case bl.Norm():
-            return (op.input,)
-        case bl.Router():
-            return (op.output,) if program.group(op.weights).frozen else (op.input, op.output)
-        case bl.Elementwise(saves="input"):
-            return (op.input,)
-        case bl.Elementwise(saves="output"):
-            return (op.output,)
-        case bl.Multiply():
-            return op.inputs
-        case bl.Attention():
-            return (op.query, op.key, op.value, *((op.output,) if op.fused else ()))
-        case bl.Combine():
-            return (op.input, op.router)
-        case _:
-            return ()
+    """The tensors that the backward pass of an operation reads."""
+    name = weights_of(op)
+    return operations.needed(op, frozen=name is not None and program.group(name).frozen)
 
 
 def _tensor(plan: Plan, block: Block, tensor: str, op: bl.Operation, region: int | None) -> Saved:
@@ -166,29 +146,10 @@ def _tensor(plan: Plan, block: Block, tensor: str, op: bl.Operation, region: int
 def _beside(plan: Plan, block: Block, index: int, op: bl.Operation, region: int | None) -> Iterator[Saved]:
     """What an operation keeps that is no tensor of the block."""
 
-    def one(what: str, dims: Dims, width: Width) -> Saved:
+    for what, dims, width in facts(op).beside(op, block.tensors):
         lay = lay_at(plan, block, (index, 0))
         cut = {axis: dim for axis, dim in lay.items() if dim in dims}
-        return Saved(block.name, op.output, what, name_of(op), dims, cut, width, None, region, op.origin)
-
-    match op:
-        case bl.Elementwise(saves="mask"):
-            yield one("mask", block.tensors[op.output], "mask")
-        case bl.Attention():
-            rows = block.tensors[op.query][:-1]
-            if op.fused:
-                yield one("row sums", rows, "statistics")
-                return
-            matrix = (*rows, op.sequence)
-            yield one("probabilities", matrix, "compute")
-            if op.dropout:
-                yield one("mask", matrix, "mask")
-                yield one("kept probabilities", matrix, "compute")
-        case bl.Norm():
-            dims = tuple(dim for dim in block.tensors[op.input] if dim not in op.over)
-            yield one("row statistics", dims, "statistics")
-        case bl.CrossEntropy():
-            yield one("probabilities", block.tensors[op.input], "softmax")
+        yield Saved(block.name, op.output, what, name_of(op), dims, cut, width, None, region, op.origin)
 
 
 def lay_at(plan: Plan, block: Block, reader: tuple[int, int]) -> dict[str, str]:

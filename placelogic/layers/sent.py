@@ -8,12 +8,12 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from placelogic.layers.operations import inputs
 from placelogic.layers.saved import needed, region_of, routed, with_regions
 from placelogic.layers.stages import stage_of
 from placelogic.program import block as bl
 from placelogic.program.block import Block, Dims
 from placelogic.program.expr import Expr
+from placelogic.program.operations import inputs
 from placelogic.program.ops import Axes, Origin
 from placelogic.program.plan import Boundary, Move, Plan
 from placelogic.program.program import Program

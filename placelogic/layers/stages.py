@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from placelogic.layers.operations import weights_of
 from placelogic.program.block import Block
+from placelogic.program.operations import weights_of
 from placelogic.program.program import Program
 
 Place = Literal["first", "last", "shared", "unknown"]

@@ -8,9 +8,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from placelogic.layers.backward import backward
-from placelogic.layers.forward import forward, needs_right
+from placelogic.layers.forward import forward
 from placelogic.layers.moving import after, alone, moved_backward, moved_forward
-from placelogic.layers.operations import inputs, name_of
 from placelogic.layers.order import check_order, disorder
 from placelogic.layers.record import Gradient, Layer, Need
 from placelogic.layers.values import (
@@ -25,6 +24,7 @@ from placelogic.layers.values import (
 )
 from placelogic.program import block as bl
 from placelogic.program.block import Block
+from placelogic.program.operations import inputs, name_of, needs_right
 from placelogic.program.ops import Axes, Origin
 from placelogic.program.plan import Boundary, Move, Plan, Work
 

@@ -11,6 +11,8 @@ from msgspec import Struct
 
 from placelogic.mend import layers
 from placelogic.mend.edits import Edit, after, before, delete, replace
+from placelogic.program import block as bl
+from placelogic.program import ops
 from placelogic.program.expr import Num
 from placelogic.report.diagnostic import Finding
 from placelogic.source import Span
@@ -45,7 +47,7 @@ def locate(file: ast.File, source: str, spec: str, finding: Finding) -> Place | 
 
 def _at(node: object, span: Span) -> object | None:
     """The innermost node with exactly this place, if any lies in it."""
-    if not isinstance(node, Struct) or not hasattr(node, "span"):
+    if not isinstance(node, Struct) or isinstance(node, ops.Origin) or not hasattr(node, "span"):
         return None
     for name in node.__struct_fields__:
         value = getattr(node, name)
@@ -80,7 +82,7 @@ def candidates(place: Place) -> Iterator[Edit]:
             fixed = "global" if isinstance(node, ast.PositionsStmt) else "same"
             yield replace(node.span, statement_text(_with(node, kind=fixed)))
             yield delete(source, node.span)
-        case ast.OverrideStmt() | ast.CollectiveOp() | ast.CrossEntropyOp():
+        case ast.OverrideStmt() | bl.Collective() | bl.CrossEntropy():
             yield from layers.candidates(source, node, place.body, finding)
         case ast.FeedStmt():
             return  # what the loader does is a fact: the loader has to change, not the spec
@@ -108,7 +110,13 @@ def candidates(place: Place) -> Iterator[Edit]:
             yield after(source, last.span, f"sync {finding.weights} over {axes} by sum")
         for factor in _factors(place):
             yield after(source, last.span, f"scale {finding.weights} by {factor}")
-    if finding.code == "GI01" and axes and place.step is None and finding.weights and not isinstance(node, ast.SyncStmt):
+    if (
+        finding.code == "GI01"
+        and axes
+        and place.step is None
+        and finding.weights
+        and not isinstance(node, ast.SyncStmt)
+    ):
         for op in ("mean", "sum"):
             yield after(source, place.body[-1].span, f"sync {finding.weights} over {axes} by {op}")
     for statement in place.body:
@@ -131,7 +139,10 @@ def _start(place: Place) -> Iterator[Edit]:
         return
     axes = " * ".join(place.finding.axes)
     target = target_text(statement.target)
-    ops = [*statement.ops, *(ast.InitBroadcast(_ref(axis, statement.span), 0, statement.span) for axis in place.finding.axes)]
+    ops = [
+        *statement.ops,
+        *(ast.InitBroadcast(_ref(axis, statement.span), 0, statement.span) for axis in place.finding.axes),
+    ]
     yield replace(statement.span, statement_text(_with(statement, ops=tuple(ops), block=True)))
     kept = tuple(op for op in statement.ops if op != place.node)
     if kept and len(kept) < len(statement.ops):
@@ -173,7 +184,9 @@ def _placement(node: ast.PlaceStmt, finding: Finding) -> Iterator[Edit]:
             yield replace(node.span, statement_text(_with(node, entries=entries)))
     if finding.code == "SC06":
         entries = tuple(
-            _with(e, mode=_with(e.mode, dim="param")) if e.mode.letter in ("S", "S*") and e.state != "activations" else e
+            _with(e, mode=_with(e.mode, dim="param"))
+            if e.mode.letter in ("S", "S*") and e.state != "activations"
+            else e
             for e in node.entries
         )
         yield replace(node.span, statement_text(_with(node, entries=entries)))
@@ -185,28 +198,28 @@ def _placement(node: ast.PlaceStmt, finding: Finding) -> Iterator[Edit]:
 def _in_step(place: Place, step: ast.StepStmt) -> Iterator[Edit]:
     source, finding, node = place.source, place.finding, place.node
     axes = ", ".join(finding.axes)
-    end = next((op for op in step.body if isinstance(op, (ast.ClipOp, ast.UpdateOp))), None)
-    update = next((op for op in step.body if isinstance(op, ast.UpdateOp)), None)
-    loop = next((op for op in step.body if isinstance(op, ast.LoopOp)), None)
-    if isinstance(node, ast.ReduceOp):
+    end = next((op for op in step.body if isinstance(op, (ops.Clip, ops.Update))), None)
+    update = next((op for op in step.body if isinstance(op, ops.Update)), None)
+    loop = next((op for op in step.body if isinstance(op, ops.Loop)), None)
+    if isinstance(node, ops.Reduce):
         flipped = "mean" if node.op == "sum" else "sum"
         yield replace(node.span, op_text(_with(node, op=flipped)))
         rest = tuple(axis for axis in node.axes if not set(axis.names) & set(finding.axes))
         if rest and rest != node.axes:
             yield replace(node.span, op_text(_with(node, axes=rest)))
         yield delete(source, node.span)
-    if isinstance(node, (ast.ScaleOp, ast.ScaleLossOp)):
+    if isinstance(node, (ops.Scale, ops.ScaleLoss)):
         yield delete(source, node.span)
-    if isinstance(node, ast.AccumulateOp) and node.replace:
+    if isinstance(node, ops.Accumulate) and node.replace:
         yield replace(node.span, op_text(_with(node, replace=False)))
-    if isinstance(node, ast.SkipOp):
+    if isinstance(node, ops.Skip):
         every = ", ".join(dict.fromkeys([*(axes_text((axis,)) for axis in node.axes), *finding.axes]))
         yield replace(node.span, f"skip on overflow over {every}")
     if finding.code in ("GI01", "GI05") and axes and end is not None:
         for op in ("mean", "sum"):
             yield before(source, end.span, f"reduce over {axes} by {op}")
     if finding.code == "GI07" and update is not None:
-        clip = next((op for op in step.body if isinstance(op, ast.ClipOp)), None)
+        clip = next((op for op in step.body if isinstance(op, ops.Clip)), None)
         if clip is None:
             yield before(source, update.span, "clip")
         else:
@@ -216,7 +229,7 @@ def _in_step(place: Place, step: ast.StepStmt) -> Iterator[Edit]:
     if finding.code == "SC04" and update is not None:
         last = step.body[-1]
         for op in step.body[:-1]:
-            if isinstance(op, (ast.GatherParamsOp, ast.FetchParamsOp)):
+            if isinstance(op, (ops.GatherParams, ops.FetchParams)):
                 rest = tuple(other for other in step.body if other is not op)
                 yield _rewritten(source, step, (*rest, op), f"move `{op_text(op)}` to the end")
         yield after(source, update.span, "refresh params from master")
@@ -226,28 +239,30 @@ def _in_step(place: Place, step: ast.StepStmt) -> Iterator[Edit]:
     if finding.code in ("GI02", "GI03", "GI05", "GI06", "GI04"):
         yield from _reordered(source, step, loop)
         for op in step.body:
-            if isinstance(op, ast.ReduceOp) and op is not node:
+            if isinstance(op, ops.Reduce) and op is not node:
                 yield replace(op.span, op_text(_with(op, op="mean" if op.op == "sum" else "sum")))
-            if isinstance(op, ast.ScaleOp) and op is not node:
+            if isinstance(op, ops.Scale) and op is not node:
                 yield delete(source, op.span)
     if finding.code == "GI03" and end is not None:
         for factor in _factors(place):
             yield before(source, end.span, f"scale by {factor}")
 
 
-def _moved(source: str, step: ast.StepStmt, op: ast.StepOp, ahead_of: ast.StepOp) -> Iterator[Edit]:
+def _moved(source: str, step: ast.StepStmt, op: ops.Op, ahead_of: ops.Op) -> Iterator[Edit]:
     """The step with one operation moved to just before another."""
     rest = [other for other in step.body if other is not op]
     index = rest.index(ahead_of)
-    yield _rewritten(source, step, (*rest[:index], op, *rest[index:]), f"move `{op_text(op)}` to just before `{op_text(ahead_of)}`")
+    yield _rewritten(
+        source, step, (*rest[:index], op, *rest[index:]), f"move `{op_text(op)}` to just before `{op_text(ahead_of)}`"
+    )
 
 
-def _reordered(source: str, step: ast.StepStmt, loop: ast.LoopOp | None) -> Iterator[Edit]:
+def _reordered(source: str, step: ast.StepStmt, loop: ops.Loop | None) -> Iterator[Edit]:
     """Reductions and scales of a loop, before `accumulate` or after the loop."""
     if loop is None:
         return
     for op in loop.body:
-        if isinstance(op, (ast.ReduceOp, ast.ScaleOp)):
+        if isinstance(op, (ops.Reduce, ops.Scale)):
             inner = tuple(other for other in loop.body if other is not op)
             index = step.body.index(loop)
             changed = _with(loop, body=inner)
@@ -259,7 +274,7 @@ def _reordered(source: str, step: ast.StepStmt, loop: ast.LoopOp | None) -> Iter
             )  # fmt: skip
 
 
-def _rewritten(source: str, step: ast.StepStmt, body: tuple[ast.StepOp, ...], says: str) -> Edit:
+def _rewritten(source: str, step: ast.StepStmt, body: tuple[ops.Op, ...], says: str) -> Edit:
     line = source[: source.find("\n")] if "\n" not in source else source.split("\n")[step.span.line - 1]
     indent = len(line) - len(line.lstrip())
     text = statement_text(_with(step, body=body)).replace("\n", "\n" + " " * indent)

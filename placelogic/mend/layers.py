@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace as changed
 
 from placelogic.mend.edits import Edit, delete, replace
+from placelogic.program import block as bl
 from placelogic.report.diagnostic import Finding
 from placelogic.source import Span
 from placelogic.syntax import ast
-from placelogic.syntax.unparse import statement_text
-from placelogic.syntax.unparse_block import line_text, operator_text
+from placelogic.syntax.forms import text_of
+from placelogic.syntax.unparse import line_text, statement_text
 
 
 def candidates(source: str, node: object, body: Sequence[ast.Statement], finding: Finding) -> Iterator[Edit]:
@@ -24,23 +25,24 @@ def candidates(source: str, node: object, body: Sequence[ast.Statement], finding
             if node.scale is not None:
                 yield replace(node.span, statement_text(changed(node, scale=None)))
             yield delete(source, node.span)
-        case ast.CollectiveOp(op="sum") if finding.code == "FW04":
+        case bl.Collective(op="sum") if finding.code == "FW04":
             yield from _bias_after(node, body)
-            yield replace(node.span, operator_text(changed(node, op="mean")))
-        case ast.CrossEntropyOp(parallel=False) if finding.code == "FW05":
-            yield replace(node.span, operator_text(changed(node, parallel=True)))
+            if node.kind == "reduce":
+                yield replace(node.span, text_of(changed(node, op="mean")))
+        case bl.CrossEntropy(parallel=False) if finding.code == "FW05":
+            yield replace(node.span, text_of(changed(node, parallel=True)))
 
 
-def _bias_after(node: ast.CollectiveOp, body: Sequence[ast.Statement]) -> Iterator[Edit]:
+def _bias_after(node: bl.Collective, body: Sequence[ast.Statement]) -> Iterator[Edit]:
     """`b = bias p ...`, `r = reduce b ...` turned round: the sum first, under the name of the other."""
     for block in (statement for statement in body if isinstance(statement, ast.BlockStmt)):
         lines = [line for line in block.lines if isinstance(line, ast.OperationLine)]
         for first, second in zip(lines, lines[1:]):
             bias = first.operator
-            if second.operator is not node or not isinstance(bias, ast.BiasOp) or node.input != first.output:
+            if second.operator is not node or not isinstance(bias, bl.Bias) or node.input != first.output:
                 continue
-            summed = changed(first, operator=changed(node, input=bias.input))
-            added = changed(second, operator=changed(bias, input=first.output))
+            summed = changed(first, operator=changed(node, input=bias.input, output=first.output))
+            added = changed(second, operator=changed(bias, input=first.output, output=second.output))
             span = Span(
                 first.span.path, first.span.line, first.span.column, second.span.end_line, second.span.end_column
             )

@@ -16,11 +16,11 @@ MAX_TRIES = 30
 
 
 def mend(
-    file: File, source: str, spec: str, findings: tuple[Finding, ...], proved: Callable[[str, str], bool]
+    file: File, source: str, spec: str, findings: tuple[Finding, ...], proved: Callable[[str], bool]
 ) -> Mapping[int, Edit]:
     """Index of a finding -> an edit after which the whole spec is proved.
 
-    `proved(text, spec)` decides a spec of an edited text. A spec with two independent faults has
+    `proved(text)` decides the spec of an edited text. A spec with two independent faults has
     no such edit: nothing is offered that does not mend it."""
     tries = 0
     fixes: dict[int, Edit] = {}
@@ -38,7 +38,7 @@ def mend(
                     return fixes
                 tries += 1
                 try:
-                    results[text] = proved(text, spec)
+                    results[text] = proved(text)
                 except SpecError:
                     results[text] = False
             if results[text]:

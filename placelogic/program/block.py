@@ -16,16 +16,17 @@ from typing import Literal
 
 from msgspec import Struct
 
+from placelogic.program.catalog import FUNCTIONS, LINEAR_FUNCTIONS
 from placelogic.program.expr import Expr
 from placelogic.program.habits import Counted, Drawn, Exchange, Override
-from placelogic.program.ops import Axes, Origin
+from placelogic.program.ops import Axes, Origin, WithOrigin
 from placelogic.source import Span
 
 Dims = tuple[str, ...]
 """Names of dimensions, outermost first: `("batch", "sequence", "heads", "head")`."""
 
 
-class Linear(Struct, frozen=True):
+class Linear(WithOrigin, frozen=True):
     """`output = input @ W`: contracts `contracted`, produces `produced`, in a matrix of the group `weights`.
     `grouped`: one matrix per expert; the tensors then carry the dimension `experts`."""
 
@@ -38,7 +39,7 @@ class Linear(Struct, frozen=True):
     origin: Origin
 
 
-class Bias(Struct, frozen=True):
+class Bias(WithOrigin, frozen=True):
     """`output = input + b`, b a vector over `over` in the group `weights`. Linear, but not without an offset:
     on shares of a sum it is added once for each share.
 
@@ -53,7 +54,7 @@ class Bias(Struct, frozen=True):
     origin: Origin
 
 
-class Embedding(Struct, frozen=True):
+class Embedding(WithOrigin, frozen=True):
     """Rows of a table picked by tokens: `input` has [batch, sequence], `output` gains `produced`. `vocabulary`
     is the dimension of the rows; where it is cut, each device has its rows' part and zeros elsewhere: shares."""
 
@@ -65,7 +66,7 @@ class Embedding(Struct, frozen=True):
     origin: Origin
 
 
-class Norm(Struct, frozen=True):
+class Norm(WithOrigin, frozen=True):
     """Normalises over `over`, then multiplies by a vector of the group `weights` (None: no weights).
     Nonlinear, and needs the whole of `over`."""
 
@@ -76,28 +77,38 @@ class Norm(Struct, frozen=True):
     origin: Origin
 
 
-class Elementwise(Struct, frozen=True):
-    """One value in, one out, at each place. `linear`: f(a + b) = f(a) + f(b), a scale. `function` is its name
-    for people (gelu, silu, ...); `saves`: "input", "output", "mask" (dropout) or "nothing" for its backward.
-    `factor`: of the function `scale` only, which belongs to the model: one device multiplies by it too."""
+class Elementwise(WithOrigin, frozen=True):
+    """One value in, one out, at each place. `function` is its name for people (gelu, silu, ...). `factor`: of the
+    function `scale` only, which belongs to the model: one device multiplies by it too."""
 
     output: str
     input: str
     function: str
-    linear: bool
-    saves: Literal["input", "output", "mask", "nothing"]
-    random: bool
     factor: Expr | None
     origin: Origin
 
+    @property
+    def linear(self) -> bool:
+        """f(a + b) = f(a) + f(b)."""
+        return self.function in LINEAR_FUNCTIONS
 
-class Add(Struct, frozen=True):
+    @property
+    def saves(self) -> str:
+        """For its backward pass: `input`, `output`, `mask` (dropout) or `nothing`."""
+        return FUNCTIONS[self.function]
+
+    @property
+    def random(self) -> bool:
+        return self.function == "dropout"
+
+
+class Add(WithOrigin, frozen=True):
     output: str
     inputs: tuple[str, ...]
     origin: Origin
 
 
-class Multiply(Struct, frozen=True):
+class Multiply(WithOrigin, frozen=True):
     """The product of two tensors, place by place: linear in each alone, not in both."""
 
     output: str
@@ -105,7 +116,7 @@ class Multiply(Struct, frozen=True):
     origin: Origin
 
 
-class Concat(Struct, frozen=True):
+class Concat(WithOrigin, frozen=True):
     """The last dimensions of several tensors, one after the other, as the dimension `into`. The first has all
     other dimensions of the output; what another one lacks of them, it is the same along."""
 
@@ -115,10 +126,11 @@ class Concat(Struct, frozen=True):
     origin: Origin
 
 
-class Attention(Struct, frozen=True):
+class Attention(WithOrigin, frozen=True):
     """Softmax attention of `query` over `key` and `value`: mixes along `sequence`, independent along batch and
     heads. The last dimensions of all three are sequence, heads and the size of a head, in this order. Query
-    has `heads`, key and value `kv_heads` (equal names: no grouping). `positions`: rotary or the like, at the
+    has `heads`, key and value `kv_heads` (equal names: no grouping); a head of query and key has the size `head`, one
+    of values `value_head`. `positions`: rotary or the like, at the
     places in the whole sequence. `fused`: saves its inputs,
     output and row statistics; else also the two sequence x sequence matrices, with dropout one mask more."""
 
@@ -126,17 +138,19 @@ class Attention(Struct, frozen=True):
     query: str
     key: str
     value: str
-    sequence: str
-    heads: str
-    kv_heads: str
     causal: bool
     fused: bool
     dropout: bool
     positions: bool
     origin: Origin
+    sequence: str = "sequence"
+    heads: str = "heads"
+    kv_heads: str = "heads"
+    head: str = "head"
+    value_head: str = "head"
 
 
-class Router(Struct, frozen=True):
+class Router(WithOrigin, frozen=True):
     """Scores of `experts` for each token (a linear map with `weights`), softmax and the `top` best of them.
     `output` holds the scores kept, dims of the input with `experts` for the contracted ones."""
 
@@ -149,7 +163,7 @@ class Router(Struct, frozen=True):
     origin: Origin
 
 
-class Dispatch(Struct, frozen=True):
+class Dispatch(WithOrigin, frozen=True):
     """Copies each token of `input` to its experts; dims of the output: `experts`, tokens, the rest."""
 
     output: str
@@ -158,7 +172,7 @@ class Dispatch(Struct, frozen=True):
     origin: Origin
 
 
-class Combine(Struct, frozen=True):
+class Combine(WithOrigin, frozen=True):
     """The weighted sum over its experts, back at each token."""
 
     output: str
@@ -167,7 +181,7 @@ class Combine(Struct, frozen=True):
     origin: Origin
 
 
-class CrossEntropy(Struct, frozen=True):
+class CrossEntropy(WithOrigin, frozen=True):
     """The summed loss of each token from logits over `vocabulary`; its softmax needs all of that dimension,
     by a reduction of two numbers per token where it is cut (`parallel`), else gathered before."""
 
@@ -178,7 +192,7 @@ class CrossEntropy(Struct, frozen=True):
     origin: Origin
 
 
-class Collective(Struct, frozen=True):
+class Collective(WithOrigin, frozen=True):
     """A collective that a person wrote. `dim`: of gather, slice and reduce_scatter; all_to_all gathers `dim`
     and cuts `into`. Its backward pass is its transpose unless an override says otherwise."""
 

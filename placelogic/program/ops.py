@@ -1,6 +1,7 @@
 """The step of one weight group: every operation there is, on one screen.
 
-Axes are atoms, the axes that the mesh declares; an empty tuple means none.
+Axes are atoms, the axes that the mesh declares; an empty tuple means none. The syntax tree has the same
+classes: there axes are references as they were written (`AxisRef`), and names of sizes are not yet looked up.
 """
 
 from __future__ import annotations
@@ -16,6 +17,13 @@ from placelogic.source import Span
 Axes = tuple[str, ...]
 
 
+class AxisRef(Struct, frozen=True):
+    """An axis, or a product of axes, as it was written: `dp`, `edp * ep`. First factor slowest."""
+
+    names: tuple[str, ...]
+    span: Span
+
+
 class Origin(Struct, frozen=True):
     """Where a thing comes from. `stated`: a person wrote it; else it was derived.
 
@@ -27,10 +35,18 @@ class Origin(Struct, frozen=True):
     library: Span | None = None
 
 
+class WithOrigin(Struct, frozen=True):
+    """What was written, or derived, somewhere."""
+
+    @property
+    def span(self) -> Span:
+        return self.origin.span  # type: ignore[attr-defined]
+
+
 Subset = Literal["each", "but_last", "but_first", "first", "last", "index"]
 
 
-class Loop(Struct, frozen=True):
+class Loop(WithOrigin, frozen=True):
     """Runs `body` once per micro-batch of the subset, in order. `index` counts from 1 and the
     subset is empty when it exceeds M. Each turn computes a fresh gradient."""
 
@@ -40,7 +56,7 @@ class Loop(Struct, frozen=True):
     origin: Origin
 
 
-class Accumulate(Struct, frozen=True):
+class Accumulate(WithOrigin, frozen=True):
     """Add the fresh gradient to the buffer (`replace`: overwrite it). Buffer None is the
     unnamed one; every buffer starts at zero. Ops before it act on the fresh gradient."""
 
@@ -49,7 +65,7 @@ class Accumulate(Struct, frozen=True):
     origin: Origin
 
 
-class Reduce(Struct, frozen=True):
+class Reduce(WithOrigin, frozen=True):
     """Sum or average over every atom of `axes`; into a state cut there it is a reduce-scatter.
     `scattered`: leaves only the own shard valid, in a buffer that has room for all."""
 
@@ -60,18 +76,18 @@ class Reduce(Struct, frozen=True):
     origin: Origin
 
 
-class GatherGradients(Struct, frozen=True):
+class GatherGradients(WithOrigin, frozen=True):
     axes: Axes
     origin: Origin
 
 
-class Scale(Struct, frozen=True):
+class Scale(WithOrigin, frozen=True):
     buffer: str | None
     factor: Expr
     origin: Origin
 
 
-class ScaleLoss(Struct, frozen=True):
+class ScaleLoss(WithOrigin, frozen=True):
     """Scale the part of the fresh gradient that comes from one loss term."""
 
     term: str | None
@@ -79,46 +95,46 @@ class ScaleLoss(Struct, frozen=True):
     origin: Origin
 
 
-class Clip(Struct, frozen=True):
+class Clip(WithOrigin, frozen=True):
     origin: Origin
 
 
-class Skip(Struct, frozen=True):
+class Skip(WithOrigin, frozen=True):
     """Skip the update when any gradient overflowed, as seen over `axes` (none: by each device)."""
 
     axes: Axes
     origin: Origin
 
 
-class Update(Struct, frozen=True):
+class Update(WithOrigin, frozen=True):
     buffer: str | None
     origin: Origin
 
 
-class GatherParams(Struct, frozen=True):
+class GatherParams(WithOrigin, frozen=True):
     """Every device takes each element of the compute copy from its owner along `axes`."""
 
     axes: Axes
     origin: Origin
 
 
-class BroadcastParams(Struct, frozen=True):
+class BroadcastParams(WithOrigin, frozen=True):
     axes: Axes
     root: int
     origin: Origin
 
 
-class Refresh(Struct, frozen=True):
+class Refresh(WithOrigin, frozen=True):
     """Compute copy <- master copy, where the master lies."""
 
     origin: Origin
 
 
-class OffloadGradients(Struct, frozen=True):
+class OffloadGradients(WithOrigin, frozen=True):
     origin: Origin
 
 
-class FetchParams(Struct, frozen=True):
+class FetchParams(WithOrigin, frozen=True):
     origin: Origin
 
 

@@ -169,13 +169,24 @@ class Feed(Struct, frozen=True):
 class LossTerm(Struct, frozen=True):
     """One summed loss. `mean`: each item's loss is divided by the tokens of its device and
     micro-batch, summed over the atoms in `over` (X of the semantics), and over micro-batches
-    when `microbatches`. Not `mean`: no division. `name` is None for the unnamed term."""
+    when `microbatches`. Not `mean`: no division. `name` is None for the unnamed term.
+
+    `everywhere`: `over` is all that splits the tokens. `pieces`: atoms that split no work, and over which each device
+    computes the loss of its own piece all the same; `whole`: atoms that split the work, over which each computes the
+    loss of all of it. Both follow from the operations of blocks, when steps are derived."""
 
     name: str | None
     mean: bool
     over: Axes
     microbatches: bool
     span: Span
+    everywhere: bool = False
+    pieces: Axes = ()
+    whole: Axes = ()
+
+    def splits(self, work: Axes) -> Axes:
+        """What splits the tokens whose loss a device computes, where `work` is split over these."""
+        return (*(axis for axis in work if axis not in self.whole), *self.pieces)
 
 
 class Work(Struct, frozen=True):

@@ -85,7 +85,8 @@ def blame(
             times = "*".join(counted) if every[0] > 1 else "several"
             return told("GI02", "copies", counted, counted=what, times=times)
         axes, words = _constant(sizes, terms, env, every[0], weights)
-        return told("GI03", "factor", axes, **words)
+        variant, more = _tokens_of(program, term, axes)
+        return told("GI03", variant, axes, **words, **more)
     return told("GI04", "items", table.axes, fault)
 
 
@@ -118,6 +119,15 @@ def _constant(
         name, involved, by = None, set(), str(1 / factor)
     axes = tuple(axis for axis in sizes.axis_names if axis in involved)
     return axes, {"factor": name or str(factor), "here": str(factor), "by": str(by)}
+
+
+def _tokens_of(program: Program, term: str | None, axes: tuple[str, ...]) -> tuple[str, dict[str, str]]:
+    """How a constant factor over these axes is told, where it comes of the tokens that a device computes the loss of."""
+    loss = next(loss for loss in program.work.losses if loss.name == term)
+    own = [axis for axis in axes if axis in loss.pieces and axis not in loss.over]
+    again = [axis for axis in axes if axis in loss.whole and axis in loss.over]
+    variant = "own piece" if own else "counted again" if again else "factor"
+    return variant, {"over": ", ".join(own or again)}
 
 
 def _in_parts(terms: tuple[Term, ...], sizes: Sizes, env: Mapping[str, int], weights: Weights) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 
-from placelogic.layers.operations import inputs
 from placelogic.program.block import Collective
 from placelogic.program.facts import Crossing, Need
+from placelogic.program.operations import inputs
 from placelogic.program.program import Program
 from placelogic.prove.factor import named_factor
 from placelogic.prove.layers import term_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from placelogic.layers.operations import inputs
 from placelogic.program.block import Add, Bias, Block, Collective, Linear
+from placelogic.program.operations import inputs
 from placelogic.program.program import Program
 
 

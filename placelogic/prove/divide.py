@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from math import gcd, lcm
+from math import gcd, isqrt, lcm
 from typing import Any
 
 from msgspec.structs import replace
@@ -11,11 +11,11 @@ from msgspec.structs import replace
 from placelogic.program.expr import Binary, Compare, Expr, Name, holds, number, show
 from placelogic.program.plan import Dealt
 from placelogic.program.program import Axes, Program
-from placelogic.prove.formula import FALSE, TRUE, Formula, both
+from placelogic.prove.formula import FALSE, TRUE, Formula, at_least, both, either, test
 from placelogic.prove.obligations import Obligation
-from placelogic.prove.ratio import ONE_POLY, Ratio, const
+from placelogic.prove.ratio import ONE, ONE_POLY, Ratio, const
 from placelogic.prove.sizes import Sizes
-from placelogic.prove.solver import Solver
+from placelogic.prove.solver import Named, Solver
 
 MANY = 12
 """Sizes that are listed one by one."""
@@ -32,9 +32,9 @@ def division_obligations(program: Program, sizes: Sizes) -> Iterator[Obligation]
         violation: Formula = FALSE
         possible: Formula | None = None
         if _never_whole(each):
-            violation = TRUE
+            violation = at_least(sizes.product(one.axes), 2) if one.twice else TRUE
         elif not somewhere and not _whole(each):
-            possible = sizes.whole_number(each)
+            possible = _fits(sizes, one, each)
         label = program.mesh.label(one.axes)
         yield Obligation(
             name=f"{one.dim} dealt out over {label}",
@@ -67,30 +67,69 @@ def settle(obligations: Iterable[Obligation], solver: Solver) -> tuple[tuple[Obl
     return tuple(found), doubtful
 
 
+def _fits(sizes: Sizes, one: Dealt, each: Ratio) -> Formula:
+    """Where it comes out even; a ring of one device has one piece."""
+    alone = test("=", sizes.product(one.axes), ONE) if one.twice else FALSE
+    return either(alone, sizes.whole_number(each))
+
+
+def division_facts(program: Program, sizes: Sizes, denied: frozenset[Axes]) -> Iterator[Named]:
+    """What `division_assumptions` tells, for the solver: counterexamples and proofs are about sizes that divide.
+    `denied`: axes of which it was found that they cannot."""
+    texts = dict(_granted(program, sizes, denied))
+    rooms: dict[Axes, int] = {}
+    rest: dict[Axes, list[Formula]] = {}
+    for one in _assumed(program, sizes):
+        size = _size(program, sizes, one)
+        room = _room(size, one)
+        if room and not one.twice:
+            rooms[one.axes] = gcd(rooms.get(one.axes, 0), room)
+        else:
+            rest.setdefault(one.axes, []).append(_fits(sizes, one, size / _parts(sizes, one)))
+    for axes, text in texts.items():
+        parts = rest.get(axes, [])
+        if axes in rooms:
+            parts = [either(*(equal_to(sizes.product(axes), n) for n in divisors(rooms[axes]))), *parts]
+        yield Named(text, both(*parts))
+
+
+def equal_to(value: Ratio, number: int) -> Formula:
+    return test("=", value, const(number))
+
+
 def division_assumptions(program: Program, sizes: Sizes, denied: frozenset[Axes] = frozenset()) -> Iterator[str]:
     """What a verdict takes for granted: a product of axes divides the dimensions that it cuts, where a dimension is
     not itself an open size (or a multiple of one), which stands for those that fit.
     `denied`: axes of which it was found that they cannot."""
-    limits: dict[tuple[str, ...], dict[str, str]] = {}
+    yield from (text for _, text in _granted(program, sizes, denied))
+
+
+def _assumed(program: Program, sizes: Sizes) -> Iterator[Dealt]:
+    """What is taken for granted, and not said by the spec itself."""
     assumed = {(a.condition.op, a.condition.left, a.condition.right) for a in program.assumptions}
     for one in _dealt(program):
         size, parts = _size(program, sizes, one), _parts(sizes, one)
         divides = _divides(program, one)
         known = (divides.op, divides.left, divides.right) in assumed
-        if known or _whole(size / parts) or _never_whole(size / parts) or _free(size, sizes):
-            continue
+        if not (known or _whole(size / parts) or _never_whole(size / parts) or _free(size, sizes)):
+            yield one
+
+
+def _granted(program: Program, sizes: Sizes, denied: frozenset[Axes]) -> Iterator[tuple[Axes, str]]:
+    limits: dict[Axes, dict[str, str]] = {}
+    for one in _assumed(program, sizes):
         assert program.layers is not None
-        room = _room(size, one)
+        room = _room(_size(program, sizes, one), one)
         limits.setdefault(one.axes, {})[one.dim] = str(room) if room else show(program.layers.sizes[one.dim])
     for axes, dims in limits.items():
-        if axes in denied:
-            continue
-        yield f"{program.mesh.label(axes)} divides {_either([f'{dim} ({count})' for dim, count in dims.items()], 'and')}"
+        if axes not in denied:
+            counted = _either([f"{dim} ({count})" for dim, count in dims.items()], "and")
+            yield axes, f"{program.mesh.label(axes)} divides {counted}"
 
 
 def divisors(count: int) -> list[int]:
     """All of them, in order."""
-    found = [n for n in range(1, min(count, 100_000) + 1) if n * n <= count and count % n == 0]
+    found = [n for n in range(1, min(isqrt(count), 100_000) + 1) if count % n == 0]
     return sorted({*found, *(count // n for n in found)})
 
 

@@ -65,7 +65,7 @@ def _uneven(program: Program, weights: Weights, sizes: Sizes, stated: bool) -> I
     for loss in program.work.losses:
         if not loss.mean:
             continue
-        missing = tuple(axis for axis in program.work.split_axes if axis not in loss.over)
+        missing = tuple(axis for axis in loss.splits(program.work.split_axes) if axis not in loss.over)
         groups = sizes.product(missing) * (ONE if loss.microbatches else sizes.microbatches)
         yield Obligation(
             name=f"token weights of {weights.name}{_of(loss.name)}",

@@ -38,6 +38,10 @@ def _candidates(
     if code == "GI03":  # tokens counted over an axis that splits none
         odd = set(axes) - set(program.work.split_axes)
         yield from (loss.span for loss in program.work.losses if odd & set(loss.over) and loss.span.line)
+        apart = [loss for loss in program.work.losses if set(axes) & {*loss.pieces, *loss.whole}]
+        yield from (loss.span for loss in apart if loss.span.line)
+        if apart and program.layers is not None:  # its tokens follow from the operation that computes it
+            yield program.layers.blocks[-1].operations[-1].origin.span
     if code == "GI05" and axes:  # a sum that comes too late
         after = [*flat(step.ops)]
         start = next((index for index, op in enumerate(after) if isinstance(op, Update)), len(after))

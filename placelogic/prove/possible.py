@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from placelogic.program.expr import Compare, Name, Num
 from placelogic.program.program import Assumption, Program
+from placelogic.prove.divide import division_facts
 from placelogic.prove.formula import TRUE
 from placelogic.prove.prover import Options
 from placelogic.prove.sizes import sizes_of
@@ -25,5 +26,6 @@ def reachable(program: Program, minimum: Mapping[str, int], options: Options = O
     if not wanted:
         return "sat"
     sizes, named = sizes_of(replace(program, assumptions=(*program.assumptions, *wanted)))
+    named = (*named, *division_facts(program, sizes, frozenset()))
     facts = tuple(fact for fact in sizes.background if fact != TRUE)
     return Solver(facts, named, Limits(options.rlimit, options.timeout_s)).check().status

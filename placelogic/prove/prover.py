@@ -14,9 +14,9 @@ from placelogic.program.program import Program
 from placelogic.prove.arithmetic import check_arithmetic
 from placelogic.prove.collect import Collected, collect
 from placelogic.prove.confirm import Confirmation, complete, confirmer, dealer
-from placelogic.prove.divide import division_assumptions, settle
+from placelogic.prove.divide import division_assumptions, division_facts, settle
 from placelogic.prove.formula import FALSE, TRUE, Formula, either
-from placelogic.prove.notes import notes
+from placelogic.prove.notes import denominators, notes
 from placelogic.prove.obligations import Obligation
 from placelogic.prove.queries import Basis, Premises, Question
 from placelogic.prove.ratio import TooLarge
@@ -94,13 +94,42 @@ def _decision(program: Program, options: Options) -> Decision:
     if doubtful is not None:
         return Decision(_gave_up(program, printed, doubtful), basis)
     collected = replace(collected, obligations=settled)
-    report, asked = _decide(program, sizes, solver, collected, printed, options)
+    denied = frozenset(one.axes for one in settled if one.code == "FW07" and one.violation != FALSE)
+    granted = tuple(division_facts(program, sizes, denied))
+    divided = _granting(sizes, named, granted, options)
+    solvers = _Solvers(solver, divided or solver)
+    report, asked = _decide(program, sizes, solvers, collected, printed, options)
+    if solvers.granted:  # the answers rest on these too
+        premises = Premises(basis.premises.facts, (*named, *granted))
     if report.verdict == "proved":
         sure = _without_doubt(collected, solver)
         if sure is None:
             return Decision(_gave_up(program, printed, "whether a `backward` line changes anything"), basis)
         asked = (*asked, *sure)
-    return Decision(report, Basis(premises, (*basis.questions, *asked)))
+    return Decision(report, Basis(_with_facts(premises, sizes), (*basis.questions, *asked)))
+
+
+class _Solvers:
+    """`plain`: of what the spec allows. `divided`: of those sizes that divide what they cut, which a verdict takes for
+    granted; asked only where it makes a difference. `granted`: it was asked."""
+
+    def __init__(self, plain: Solver, divided: Solver) -> None:
+        self.plain, self.divided, self.granted = plain, divided, False
+
+    def of(self, one: Obligation) -> Solver:
+        return self.plain if one.code == "FW07" else self.divided
+
+
+def _granting(sizes: Sizes, named: tuple[Named, ...], granted: tuple[Named, ...], options: Options) -> Solver | None:
+    if not granted:
+        return None
+    facts = (fact for fact in sizes.background if fact != TRUE)
+    return Solver(facts, (*named, *granted), Limits(options.rlimit, options.timeout_s))
+
+
+def _with_facts(premises: Premises, sizes: Sizes) -> Premises:
+    """The premises with what has become known of remainders since."""
+    return Premises(tuple(fact for fact in sizes.background if fact != TRUE), premises.assumptions)
 
 
 def _without_doubt(collected: Collected, solver: Solver) -> tuple[Question, ...] | None:
@@ -118,11 +147,15 @@ def _without_doubt(collected: Collected, solver: Solver) -> tuple[Question, ...]
 
 
 def _decide(
-    program: Program, sizes: Sizes, solver: Solver, collected: Collected, printed: tuple[str, ...], options: Options
+    program: Program, sizes: Sizes, solvers: _Solvers, collected: Collected, printed: tuple[str, ...], options: Options
 ) -> tuple[SpecReport, tuple[Question, ...]]:
     obligations = collected.obligations
     pending = [one for one in obligations if one.violation != FALSE]
-    together = solver.check(either(*(one.violation for one in pending)))
+    together = solvers.plain.check(either(*(one.violation for one in pending)))
+    if together.status != "unsat" and solvers.divided is not solvers.plain:
+        solvers.granted = True
+        if not any(one.code == "FW07" for one in pending):
+            together = solvers.divided.check(either(*(one.violation for one in pending)))
     findings: list[Finding] = []
     own: list[Finding] = []
     refuted = undecided = 0
@@ -136,7 +169,7 @@ def _decide(
         for one in pending:
             key = _key(one)
             if key not in results:
-                results[key] = hopeless.get(one.violation) or _search(program, sizes, solver, one, simulated)
+                results[key] = hopeless.get(one.violation) or _search(program, sizes, solvers.of(one), one, simulated)
             result = results[key]
             if isinstance(result, GaveUp):
                 hopeless[one.violation] = result
@@ -152,7 +185,7 @@ def _decide(
                     if options.every and not one.warning:
                         from placelogic.prove.others import others
 
-                        search = partial(_search, program, sizes, solver, simulated=simulated)
+                        search = partial(_search, program, sizes, solvers.divided, simulated=simulated)
                         tell = partial(_finding, program, sizes)
                         findings += others(program, sizes, one, told_here, env, search, tell, _unknown)
                 case Found(sizes=env, confirmation=confirmation):
@@ -169,7 +202,7 @@ def _decide(
     verdict = "refuted" if refuted else "undecided" if undecided else "proved"
     told = [
         *(_arranged(program, findings, own) if findings else ()),
-        *notes(program, sizes, solver, collected.traces, stated, verdict == "proved"),
+        *notes(program, sizes, solvers.divided, collected.traces, stated, verdict == "proved"),
     ]
     report = SpecReport(
         name=program.name,
@@ -229,7 +262,7 @@ def _arranged(program: Program, findings: Iterable[Finding], own: Iterable[Findi
 def _assumptions(program: Program, named: Iterable[Named], sizes: Sizes) -> tuple[str, ...]:
     printed = [*(assumption.name for assumption in named), *division_assumptions(program, sizes)]
     printed.append("tokens even" if program.work.tokens_even else "tokens uneven")
-    return tuple(dict.fromkeys([*printed, ADDITIVE]))
+    return tuple(dict.fromkeys([*printed, *denominators(program), ADDITIVE]))
 
 
 def _vacuous(program: Program, printed: tuple[str, ...], why: Sentence) -> SpecReport:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from placelogic.layers.operations import inputs
 from placelogic.layers.saved import lay_at
 from placelogic.program import block as bl
+from placelogic.program.operations import inputs
 from placelogic.program.program import Program
 from placelogic.prove.formula import FALSE, at_least
 from placelogic.prove.obligations import Obligation

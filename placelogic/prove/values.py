@@ -137,7 +137,8 @@ def initial_scale(program: Program, sizes: Sizes, term: LossTerm) -> Ratio:
     goal = all_tokens if work.objective == "mean" else ONE  # 1/K
     if not term.mean:
         return goal
-    denominator = per_item * sizes.product(term.over)
+    own = per_item * sizes.product(term.whole) / sizes.product(term.pieces)
+    denominator = own * sizes.product(term.over)
     if term.microbatches:
         denominator = denominator * sizes.microbatches
     return goal / denominator

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from placelogic.elaborate.complete import complete
 from placelogic.files import whole
-from placelogic.problem import Problem, SpecError, closest
+from placelogic.problem import Problem, SpecError
 from placelogic.report.replayed import NotReplayed, Replayed, ReplayReport, on_one_device
 
 if TYPE_CHECKING:
@@ -84,24 +83,14 @@ def need_torch(path: str, device: str) -> None:
 
 def judged(text: str, path: str, name: str | None, tell: Tell) -> Iterator[tuple[str, Program | None, SpecReport]]:
     """Every spec with its program and the verdict on it. Raises SpecError PL014 for an unknown name."""
-    from placelogic.elaborate import elaborate_file
-    from placelogic.prove import prove
     from placelogic.report.diagnostic import SpecReport
     from placelogic.session.errors import findings_of
-    from placelogic.syntax.parse import parse
+    from placelogic.session.session import Session
 
-    specs = elaborate_file(parse(text, path))
-    if name is not None:
-        names = [spec.name for spec in specs]
-        specs = tuple(spec for spec in specs if spec.name == name)
-        if not specs:
-            hint = closest(name, names) or f"the file has {', '.join(f'`{known}`' for known in names)}"
-            raise SpecError(Problem("PL014", f"there is no spec `{name}` in this file", whole(path), hint))
-    for spec in specs:
+    for spec in Session(text, path).named(name):
         tell(f"{spec.name}: proving")
         try:
-            program = complete(spec)
-            yield spec.name, program, replace(prove(program), name=spec.name)
+            yield spec.name, spec.program, spec.verdict
         except SpecError as error:
             yield spec.name, None, SpecReport(spec.name, "error", findings=findings_of(error, whole(path)))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -48,7 +47,13 @@ def discard_output() -> None:
 
 def terminal_width(stream: TextIO) -> int | None:
     """Columns of the terminal behind the stream; None when it is a file or a pipe."""
-    return shutil.get_terminal_size().columns if _is_terminal(stream) else None
+    return _columns() if _is_terminal(stream) else None
+
+
+def _columns() -> int:
+    import shutil  # with all of its compressions: only where there is a terminal
+
+    return shutil.get_terminal_size().columns
 
 
 def wants_colour(stream: TextIO) -> bool:
@@ -116,7 +121,7 @@ class Progress:
         """The next file begins."""
         self._done += 1
         if self._on and self._done < len(self._paths):
-            room = max(shutil.get_terminal_size().columns - 1, 20)
+            room = max(_columns() - 1, 20)
             text = f"[{self._done + 1}/{len(self._paths)}] {self._paths[self._done]}"
             self._stream.write("\r\x1b[2K" + visible(text).encode("ascii", "replace").decode()[:room])
             self._stream.flush()
@@ -136,7 +141,7 @@ class Stages:
 
     def tell(self, what: str) -> None:
         if self._on:
-            room = max(shutil.get_terminal_size().columns - 1, 20)
+            room = max(_columns() - 1, 20)
             self._stream.write("\r\x1b[2K" + visible(what).encode("ascii", "replace").decode()[:room])
             self._stream.flush()
 

@@ -7,58 +7,50 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
-from placelogic.problem import Problem, SpecError, closest
+from placelogic.problem import Problem, SpecError
 from placelogic.program.catalog import BYTES
 from placelogic.program.expr import Compare, Expr, Name, number, show
 from placelogic.program.program import Budget, Claim, Program
 from placelogic.report.diagnostic import Finding, SpecReport, Verdict
 from placelogic.requirements.budgets import be, largest, ways, where
+from placelogic.session.session import unknown_spec
 
 if TYPE_CHECKING:
     from placelogic.cost.budget import Box
     from placelogic.cost.claims import Sides
     from placelogic.cost.totals import Cost
-    from placelogic.elaborate import ElaboratedSpec
     from placelogic.prove import Options
     from placelogic.prove.claims import Case, Decision
     from placelogic.prove.solver import Limits
+    from placelogic.session.session import Spec
 
 
-def judge_of(specs: Sequence[ElaboratedSpec], options: Options) -> Judge:
-    """The judge of a file with these specs."""
-    from placelogic.elaborate.complete import complete
-    from placelogic.prove.solver import Limits
+class Judge(Struct, frozen=True):
+    """Of one file. `specs`: all of it, by name."""
 
-    programs: dict[str, Program] = {}
-    if any(spec.program is not None and spec.program.claims for spec in specs):
-        for spec in specs:
-            with suppress(SpecError):  # what is wrong is told with the spec
-                programs[spec.name] = complete(spec)
-    return Judge(programs, tuple(spec.name for spec in specs), Limits(options.rlimit, options.timeout_s))
-
-
-class Judge(Struct):
-    """Of one file. `programs`: its specs by name, complete, where there are claims about them; those with errors
-    are missing."""
-
-    programs: Mapping[str, Program]
-    names: tuple[str, ...]
+    specs: Mapping[str, Spec]
     limits: Limits
-    _costs: dict[str, Cost] = field(default_factory=dict)
 
-    def judge(self, report: SpecReport, program: Program) -> SpecReport:
+    @classmethod
+    def of(cls, specs: Sequence[Spec], options: Options) -> Judge:
+        from placelogic.prove.solver import Limits
+
+        return cls({spec.name: spec for spec in specs}, Limits(options.rlimit, options.timeout_s))
+
+    def judge(self, report: SpecReport, spec: Spec) -> SpecReport:
         """The report with what its claims and budgets come to. A claim that several specs share is judged
         in the report of the first one that it names, whatever else comes out of that. A spec that is wrong or
         trains nothing has costs all the same; a budget is about one that trains."""
         findings: list[Finding] = []
+        program = spec.program
         for claim in program.claims:
-            if self._home(claim) in (None, program.name):
+            if self._home(claim) in (None, spec.name):
                 findings += self._claim(claim)
         for budget in program.budgets if report.verdict not in ("error", "vacuous") else ():
-            findings += self._budget(budget, program)
+            findings += self._budget(budget, spec)
         if not findings:
             return report
         codes = {finding.code for finding in findings if finding.severity == "error"}
@@ -82,17 +74,10 @@ class Judge(Struct):
         """The spec that a claim is reported with: the one it stands in, or the first one that it names."""
         from placelogic.cost.claims import measured
 
-        holders = [name for name, program in self.programs.items() if claim in program.claims]
+        holders = [name for name, spec in self.specs.items() if spec.has_program and claim in spec.program.claims]
         if len(holders) == 1:
             return holders[0]
         return next((name for name in measured(claim.condition) if name in holders), holders[0])
-
-    def cost(self, program: Program) -> Cost:
-        from placelogic.cost.derive import derive
-
-        if program.name not in self._costs:
-            self._costs[program.name] = derive(program)
-        return self._costs[program.name]
 
     # --- claims ---
 
@@ -105,10 +90,10 @@ class Judge(Struct):
         try:
             named = measured(claim.condition)
             self._check_names(claim, named)
-            costs = {name: self.cost(self.programs[name]) for name in named}
+            costs = {name: self.specs[name].cost for name in named}
             found = sides(claim.condition, costs, claim.span)
             assumptions = [
-                comparison(a.condition, costs[name]) for name in named for a in self.programs[name].assumptions
+                comparison(a.condition, costs[name]) for name in named for a in self.specs[name].program.assumptions
             ]
             fixed = {name: int(value) for name, value in found.values.items()}
             used = sorted({one for name in named for one in costs[name].size_names})
@@ -150,10 +135,9 @@ class Judge(Struct):
             raise SpecError(Problem("PL364", "this claim speaks of no cost", claim.span,
                                     "compare costs of specs: `claim memory(a) <= memory(b)`"))  # fmt: skip
         for name in named:
-            if name not in self.names:
-                hint = closest(name, self.names) or f"the file has {', '.join(f'`{one}`' for one in self.names)}"
-                raise SpecError(Problem("PL014", f"there is no spec `{name}` in this file", claim.span, hint))
-            if name not in self.programs:
+            if name not in self.specs:
+                raise SpecError(unknown_spec(name, self.specs, claim.span))
+            if not self.specs[name].has_program:
                 raise SpecError(
                     Problem("PL365", f"spec `{name}` has errors, and so no costs", claim.span, "mend it first")
                 )
@@ -183,12 +167,13 @@ class Judge(Struct):
 
     # --- budgets ---
 
-    def _budget(self, budget: Budget, program: Program) -> Iterator[Finding]:
+    def _budget(self, budget: Budget, spec: Spec) -> Iterator[Finding]:
         from placelogic.cost.budget import Unclear, fit
         from placelogic.cost.text import told_apart
 
+        program = spec.program
         try:
-            cost = self.cost(program)
+            cost = spec.cost
             limit = cost.sizes.read(budget.amount) * BYTES[budget.unit]
             assumed = [one.condition for one in program.assumptions]
             found = fit(cost, limit, assumed, self._bounded(cost, program), self._possible(cost, program))

@@ -102,18 +102,31 @@ class Work:
         """What single-device training divides the summed loss by: the tokens of the step where the objective is a mean."""
         return self.total[term] if self._objective == "mean" else 1
 
-    def counted(self, term: int, turn: int) -> list[int]:
+    def _part(self, loss: LossTerm, x: int) -> Fraction:
+        """Which part of the tokens of its item a device computes the loss of: uneven ones, that add up to all."""
+        part = Fraction(1)
+        for axis in loss.pieces:
+            size = self.grid.size[axis]
+            part *= Fraction(self.grid.coordinate[axis][x] + 1, size * (size + 1) // 2)
+        return part
+
+    def counted(self, term: int, turn: int) -> list[Fraction]:
         """Per device, what it divides its item's summed loss by: the tokens that it counts."""
         loss, grid = self.terms[term], self.grid
         if not loss.mean:
-            return [1] * grid.count
+            return [Fraction(1)] * grid.count
         turns = range(1, self.microbatches + 1) if loss.microbatches else (turn,)
         if self._counts is None:
-            return [self._per_item * grid.extent(loss.over) * len(turns)] * grid.count
+            own = Fraction(self._per_item * grid.extent(loss.whole), grid.extent(loss.pieces))
+            return [own * grid.extent(loss.over) * len(turns)] * grid.count
         known = {share: sum(self.tokens(loss, share, t) for t in turns) for share in set(self.share)}
-        found = [0] * grid.count
+        found = [Fraction(0)] * grid.count
+        own = [Fraction(0)] * grid.count
+        for group in grid.groups(loss.whole):
+            for x in group:
+                own[x] = sum((known[self.share[y]] for y in group), Fraction(0)) * self._part(loss, x)
         for group in grid.groups(loss.over):
-            together = sum(known[self.share[x]] for x in group)
+            together = sum((own[x] for x in group), Fraction(0))
             for x in group:
                 found[x] = together
         return found

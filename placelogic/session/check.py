@@ -1,4 +1,4 @@
-"""From text to report: read, parse, elaborate, derive, prove. Whatever goes wrong becomes a finding."""
+"""From a file to its report. Whatever goes wrong becomes a finding."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from msgspec.structs import replace
 from placelogic.files import Found, whole
 from placelogic.problem import SpecError
 from placelogic.report.diagnostic import NOTHING_STATED, FileReport, Finding, SpecReport
+from placelogic.requirements.claims import Judge
+from placelogic.requirements.expectations import settle
 from placelogic.session.errors import failed, findings_of, sources_of
+from placelogic.session.session import Session, Spec
 from placelogic.session.settings import Settings
 from placelogic.source import Span
 
 if TYPE_CHECKING:
-    from placelogic.elaborate import ElaboratedSpec
     from placelogic.program.program import Program
-    from placelogic.requirements.claims import Judge
     from placelogic.syntax.ast import File
+
 
 def check_found(found: Found, settings: Settings) -> FileReport:
     """Check what was found, or tell why there is nothing to read."""
@@ -53,37 +55,35 @@ def check_bytes(data: bytes, path: str, settings: Settings, *, library: bool = F
 
 def check_text(text: str, path: str, settings: Settings = Settings(), *, library: bool = False) -> FileReport:
     """Check the text of one file; `path` is what the report calls it, and where imports start from."""
+    return check_session(Session(text, path, settings), library=library)
+
+
+def check_session(session: Session, *, library: bool = False) -> FileReport:
+    """Check every spec of a file. `library`: as for `check_file`."""
+    path, settings = session.path, session.settings
     try:
-        from placelogic.elaborate import elaborate_file
-        from placelogic.requirements.claims import judge_of
-        from placelogic.syntax.parse import normalised, parse
-
-        text = normalised(text)
-        file = parse(text, path)
-        if library and is_library(file):
-            return FileReport(path, (), text, library=True)
-        if settings.budget is not None:
-            file = replace(file, statements=(*file.statements, settings.budget))
-        specs = elaborate_file(file, settings.at)
+        if library and is_library(session.file):
+            return FileReport(path, (), session.text, library=True)
+        specs = session.specs
+        judge = Judge.of(specs, settings.options)
     except Exception as error:
-        return failed(path, text, error)
-    judge = judge_of(specs, settings.options)
-    reports = tuple(_check_spec(spec, _Place.of(spec, file, text), settings, judge) for spec in specs)
+        return failed(path, session.text, error)
+    reports = tuple(_check_spec(spec, _Place.of(spec, session), judge) for spec in specs)
     if settings.fixes:
-        reports = tuple(_with_fixes(report, file, text, settings) for report in reports)
-    return FileReport(path, reports, text, sources_of(path, reports))
+        reports = tuple(_with_fixes(report, session) for report in reports)
+    return FileReport(path, reports, session.text, sources_of(path, reports))
 
 
-def _with_fixes(report: SpecReport, file: File, text: str, settings: Settings) -> SpecReport:
+def _with_fixes(report: SpecReport, session: Session) -> SpecReport:
     """A refuted spec with a fix where one edit mends it; one that is meant to be refuted is left alone."""
-    if report.verdict != "refuted" or (report.expected and settings.fixes != "always"):
+    if report.verdict != "refuted" or (report.expected and session.settings.fixes != "always"):
         return report
     from placelogic.mend.attach import with_fixes
 
     try:
-        return with_fixes(report, file, text, settings.at, settings.options)
+        return with_fixes(report, session)
     except Exception as error:  # the verdict stands all the same
-        return replace(report, findings=(*report.findings, *findings_of(error, whole(file.path))))
+        return replace(report, findings=(*report.findings, *findings_of(error, whole(session.path))))
 
 
 def is_library(file: File) -> bool:
@@ -105,15 +105,16 @@ class _Place(Struct, frozen=True):
     head: Span
 
     @classmethod
-    def of(cls, spec: ElaboratedSpec, file: File, text: str) -> _Place:
-        start = file.statements[0].span if spec.span == file.span and file.statements else spec.span
-        lines = text.split("\n")
+    def of(cls, spec: Spec, session: Session) -> _Place:
+        file, span = session.file, spec.elaborated.span
+        start = file.statements[0].span if span == file.span and file.statements else span
+        lines = session.text.split("\n")
         if not 1 <= start.line <= len(lines):
             start = whole(file.path)
         elif start.end_line > start.line:
             line = lines[start.line - 1].split("#")[0].rstrip()
             start = replace(start, end_line=start.line, end_column=max(len(line), start.column) + 1)
-        return cls((spec.span, file.span), start)
+        return cls((span, file.span), start)
 
     def placed(self, finding: Finding) -> Finding:
         if finding.span.line and finding.span not in self.whole:
@@ -121,34 +122,25 @@ class _Place(Struct, frozen=True):
         return replace(finding, span=self.head)
 
 
-def _check_spec(spec: ElaboratedSpec, place: _Place, settings: Settings, judge: Judge) -> SpecReport:
-    from placelogic.elaborate.complete import complete
-    from placelogic.program.open import open_sizes
-    from placelogic.requirements.expectations import settle
-
+def _check_spec(spec: Spec, place: _Place, judge: Judge) -> SpecReport:
+    settings = spec.settings
     try:
-        program = complete(spec)
+        program = spec.program
         try:
-            report = replace(_prove(program, settings), name=spec.name, open_sizes=open_sizes(program))
+            report = spec.verdict
         except SpecError as error:
             report = SpecReport(spec.name, "error", findings=findings_of(error, place.head))
-        report = judge.judge(report, program)
+        report = judge.judge(report, spec)
         if settings.minimum and report.verdict == "proved":
             from placelogic.requirements.minimum_sizes import reaching
 
             report = reaching(report, program, settings.minimum, place.head, settings.options)
     except Exception as error:
         report = SpecReport(spec.name, "error", findings=findings_of(error, place.head))
-    report = settle(report, spec.expectations)
+    report = settle(report, spec.elaborated.expectations)
     if settings.require_stated and report.verdict == "proved" and not report.obligations.stated:
-        report = replace(report, findings=(*report.findings, _nothing_stated(place.head, program)))
+        report = replace(report, findings=(*report.findings, _nothing_stated(place.head, spec.program)))
     return replace(report, findings=tuple(map(place.placed, report.findings)))
-
-
-def _prove(program: Program, settings: Settings) -> SpecReport:
-    from placelogic.prove import prove
-
-    return (settings.prover or prove)(program, settings.options)
 
 
 def _nothing_stated(place: Span, program: Program) -> Finding:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 if TYPE_CHECKING:
+    from placelogic.cost.data import Options as Counting
     from placelogic.program.program import Program
     from placelogic.prove import Options
     from placelogic.report.diagnostic import SpecReport
     from placelogic.syntax.ast import BudgetStmt
 
-    Prover = Callable[[Program, Options], SpecReport]
+Prover: TypeAlias = "Callable[[Program, Options], SpecReport]"
 
 
 class Settings(Struct, frozen=True):
@@ -24,7 +25,7 @@ class Settings(Struct, frozen=True):
     ask cvc5 too. `emit_smt2`: the folder to write every question into. `prover`: what decides a program, where
     `prove.prove` does not. `minimum`: sizes that a spec which has them must reach together. `budget`: one that
     every spec has to keep beside its own. `every_fault`: of one gradient, tell also the faults that the first one
-    hides."""
+    hides. `counting`: how costs are counted."""
 
     at: Mapping[str, int] = field(default_factory=dict)
     require_stated: bool = False
@@ -37,6 +38,7 @@ class Settings(Struct, frozen=True):
     minimum: Mapping[str, int] = field(default_factory=dict)
     budget: BudgetStmt | None = None
     every_fault: bool = False
+    counting: Counting | None = None
 
     def __post_init__(self) -> None:
         for name, size in self.at.items():

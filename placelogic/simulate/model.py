@@ -13,7 +13,7 @@ from itertools import product
 from operator import mul
 
 from placelogic.run.work import Work
-from placelogic.simulate.arithmetic import PRIME, inverse, mix
+from placelogic.simulate.arithmetic import PRIME, inverse, mix, residue
 from placelogic.simulate.buffers import Buffer
 from placelogic.simulate.elements import COUNT
 from placelogic.simulate.group import Group
@@ -159,7 +159,7 @@ def fresh(model: Model, group: Group, turn: int, seen: list[int]) -> Buffer:
     layers = []
     for term in range(len(work.terms)):
         counted = work.counted(term, turn)
-        weights = {count: inverse(count) for count in set(counted)}
+        weights = {count: residue(1 / count) for count in set(counted)}
         arrays: list[list[int]] = [[] for _ in range(grid.count)]
         done: dict[tuple[object, ...], list[int]] = {}
         for x in group.holders:

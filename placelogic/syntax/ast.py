@@ -1,7 +1,8 @@
 """The syntax tree of a `.place` file: one frozen class per statement, each with its place.
 
-The tree keeps what was written (aliases resolved, order kept) and means nothing yet:
-`elaborate/` turns it into a step program.
+The tree keeps what was written (aliases resolved, order kept) and means nothing yet: `elaborate/` turns it into a
+step program. Operations of steps and of layers have the classes of the step program; in the tree their axes are
+`AxisRef`s, and their sizes have the names that were written.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
+from placelogic.program.block import Operation
 from placelogic.program.expr import Compare, Expr, Placed
+from placelogic.program.ops import AxisRef, Op
 from placelogic.source import Span
 
 # --- names -----------------------------------------------------------------------------------
@@ -33,13 +36,6 @@ class Identifier(NamedTuple):
 
 
 # --- pieces ---------------------------------------------------------------------------------
-
-
-class AxisRef(Struct, frozen=True):
-    """An axis, or a product of axes: `dp`, `edp * ep`. First factor slowest."""
-
-    names: tuple[str, ...]
-    span: Span
 
 
 class Target(Struct, frozen=True):
@@ -191,112 +187,9 @@ class ScaleStmt(Struct, frozen=True):
 # --- steps ----------------------------------------------------------------------------------
 
 
-class LoopOp(Struct, frozen=True):
-    """`subset`: each, but_last, but_first, first, last, or index (then `index` counts from 1)."""
-
-    subset: Literal["each", "but_last", "but_first", "first", "last", "index"]
-    index: int | None
-    body: tuple[StepOp, ...]
-    span: Span
-
-
-class AccumulateOp(Struct, frozen=True):
-    """`replace` when `fresh` is to overwrite the buffer. `buffer` None is the unnamed one."""
-
-    replace: bool
-    buffer: str | None
-    span: Span
-
-
-class ReduceOp(Struct, frozen=True):
-    buffer: str | None
-    scattered: bool
-    axes: tuple[AxisRef, ...]
-    op: Literal["sum", "mean"]
-    span: Span
-
-
-class GatherGradientsOp(Struct, frozen=True):
-    axes: tuple[AxisRef, ...]
-    span: Span
-
-
-class ScaleOp(Struct, frozen=True):
-    buffer: str | None
-    factor: Expr
-    span: Span
-
-
-class ScaleLossOp(Struct, frozen=True):
-    """`scale loss aux by 1/dp`: the fresh gradient of one loss term (None: the unnamed term)."""
-
-    term: str | None
-    factor: Expr
-    span: Span
-
-
-class ClipOp(Struct, frozen=True):
-    span: Span
-
-
-class SkipOp(Struct, frozen=True):
-    """`skip on overflow over dp`; `over none` has no axes."""
-
-    axes: tuple[AxisRef, ...]
-    span: Span
-
-
-class UpdateOp(Struct, frozen=True):
-    buffer: str | None
-    span: Span
-
-
-class GatherParamsOp(Struct, frozen=True):
-    axes: tuple[AxisRef, ...]
-    span: Span
-
-
-class BroadcastParamsOp(Struct, frozen=True):
-    axis: AxisRef
-    root: int
-    span: Span
-
-
-class RefreshOp(Struct, frozen=True):
-    """`refresh params from master`."""
-
-    span: Span
-
-
-class OffloadGradientsOp(Struct, frozen=True):
-    span: Span
-
-
-class FetchParamsOp(Struct, frozen=True):
-    span: Span
-
-
-StepOp = (
-    LoopOp
-    | AccumulateOp
-    | ReduceOp
-    | GatherGradientsOp
-    | ScaleOp
-    | ScaleLossOp
-    | ClipOp
-    | SkipOp
-    | UpdateOp
-    | GatherParamsOp
-    | BroadcastParamsOp
-    | RefreshOp
-    | OffloadGradientsOp
-    | FetchParamsOp
-)
-
-
 class StepStmt(Struct, frozen=True):
     target: Target
-    body: tuple[StepOp, ...]
+    body: tuple[Op, ...]
     span: Span
 
 
@@ -497,134 +390,6 @@ class DimsStmt(Struct, frozen=True):
     span: Span
 
 
-class LinearOp(Struct, frozen=True):
-    """`grouped`: one matrix per expert."""
-
-    grouped: bool
-    input: str
-    weights: str
-    contracted: tuple[str, ...]
-    produced: tuple[str, ...]
-    span: Span
-
-
-class BiasOp(Struct, frozen=True):
-    """`scaled by 1/tp`: what each device multiplies its vector by, where an implementation does so."""
-
-    input: str
-    weights: str
-    over: tuple[str, ...]
-    scale: Expr | None
-    span: Span
-
-
-class EmbeddingOp(Struct, frozen=True):
-    input: str
-    weights: str
-    vocabulary: str
-    produced: tuple[str, ...]
-    span: Span
-
-
-class NormOp(Struct, frozen=True):
-    input: str
-    weights: str | None
-    over: tuple[str, ...]
-    span: Span
-
-
-class FunctionOp(Struct, frozen=True):
-    """`gelu x`, `dropout x`, `scale x by 2` (which alone has a factor): one value in, one out."""
-
-    function: str
-    input: str
-    factor: Expr | None
-    span: Span
-
-
-class AddTensorsOp(Struct, frozen=True):
-    inputs: tuple[str, ...]
-    span: Span
-
-
-class MultiplyOp(Struct, frozen=True):
-    inputs: tuple[str, str]
-    span: Span
-
-
-class ConcatOp(Struct, frozen=True):
-    """`concat a, b to head`: the last dimensions one after the other, in a dimension `into`."""
-
-    inputs: tuple[str, ...]
-    into: str
-    span: Span
-
-
-class AttentionOp(Struct, frozen=True):
-    """`words`: causal, fused, dropout, positions, those that were written, in that order."""
-
-    query: str
-    key: str
-    value: str
-    words: tuple[str, ...]
-    span: Span
-
-
-class RouterOp(Struct, frozen=True):
-    input: str
-    weights: str
-    contracted: tuple[str, ...]
-    experts: str
-    top: Expr
-    span: Span
-
-
-class DispatchOp(Struct, frozen=True):
-    """`combine` when the tokens come back from their experts."""
-
-    combine: bool
-    input: str
-    router: str
-    span: Span
-
-
-class CrossEntropyOp(Struct, frozen=True):
-    input: str
-    vocabulary: str
-    parallel: bool
-    span: Span
-
-
-class CollectiveOp(Struct, frozen=True):
-    """`kind`: reduce (with `op`), gather, slice, reduce_scatter (on `dim`), all_to_all (which gathers
-    `dim` and cuts `into`) or broadcast. No axes: nothing happens."""
-
-    kind: Literal["reduce", "gather", "slice", "reduce_scatter", "all_to_all", "broadcast"]
-    input: str
-    axes: tuple[AxisRef, ...]
-    op: Literal["sum", "mean"] | None
-    dim: str | None
-    into: str | None
-    span: Span
-
-
-Operator = (
-    LinearOp
-    | BiasOp
-    | EmbeddingOp
-    | NormOp
-    | FunctionOp
-    | AddTensorsOp
-    | MultiplyOp
-    | ConcatOp
-    | AttentionOp
-    | RouterOp
-    | DispatchOp
-    | CrossEntropyOp
-    | CollectiveOp
-)
-
-
 class InputLine(Struct, frozen=True):
     """`input x(batch, sequence, hidden)`: how the block calls what arrives."""
 
@@ -636,9 +401,12 @@ class InputLine(Struct, frozen=True):
 class OperationLine(Struct, frozen=True):
     """`y = add x, d`."""
 
-    output: str
-    operator: Operator
+    operator: Operation
     span: Span
+
+    @property
+    def output(self) -> str:
+        return self.operator.output
 
 
 class CheckpointLine(Struct, frozen=True):

@@ -8,12 +8,13 @@ from lark import Token
 from msgspec import Struct
 from msgspec.structs import replace
 
+from placelogic.program import ops
 from placelogic.program.catalog import STATES
 from placelogic.program.expr import Compare, Expr, Name
 from placelogic.source import Span
 from placelogic.syntax import ast
 from placelogic.syntax.build_block import BlockBuilder
-from placelogic.syntax.builder import RESERVED, plain
+from placelogic.syntax.builder import RESERVED
 
 
 class _Keyed(Struct, frozen=True):
@@ -29,9 +30,6 @@ class Builder(BlockBuilder):
 
     # --- meshes, sizes, files ---
 
-    def build_axis_decl(self, span: Span, name: Token, size: Expr | None) -> ast.AxisDecl:
-        return ast.AxisDecl(self._declared(name, self._span(name)), size, (), span)
-
     def build_axis_bounds(self, span: Span, bounds: Sequence[Compare]) -> ast.AxisDecl:
         # `2 <= pp <= 16`, `pp <= 16` or `2 <= pp`: the axis is the bare name, the left one of two.
         sides = [bounds[0].right] if len(bounds) == 2 else [bounds[0].left, bounds[0].right]
@@ -42,12 +40,6 @@ class Builder(BlockBuilder):
             return ast.AxisDecl("", None, (), span)
         self._declares(axis)
         return ast.AxisDecl(self._declared(axis.name, axis.span), None, tuple(bounds), span)
-
-    def build_axis(self, span: Span, name: Token, factors: ast.AxisRef) -> ast.AxisStmt:
-        return ast.AxisStmt(self._declared(name, self._span(name)), factors, span)
-
-    def build_let_item(self, span: Span, name: Token, value: Expr | None) -> ast.LetItem:
-        return ast.LetItem(self._declared(name, self._span(name)), value, span)
 
     def build_assume(self, span: Span, *chains) -> ast.AssumeStmt:
         return ast.AssumeStmt(tuple(link for chain in chains for link in chain), span)
@@ -75,7 +67,7 @@ class Builder(BlockBuilder):
         return ast.MicrobatchesStmt(count, span)
 
     def build_loss(self, span: Span, name: Token | None, scope: tuple) -> ast.LossStmt:
-        return ast.LossStmt(plain(name), *scope, span)
+        return ast.LossStmt(self._plain(name), *scope, span)
 
     def build_loss_local(self, span: Span) -> tuple:
         return "local", (), False
@@ -94,8 +86,8 @@ class Builder(BlockBuilder):
 
     # --- steps ---
 
-    def build_loop(self, span: Span, subset: tuple, *body) -> ast.LoopOp:
-        return ast.LoopOp(*subset, body, span)
+    def build_loop(self, span: Span, subset: tuple, *body) -> ops.Loop:
+        return ops.Loop(*subset, body, ops.Origin(span, stated=True))
 
     def build_each(self, span: Span, but: str | None) -> tuple:
         return f"but_{but}" if but else "each", None
@@ -108,75 +100,13 @@ class Builder(BlockBuilder):
             self._wrong("PL118", "there is no micro-batch 0", self._span(index), "micro-batches count from 1")
         return "index", int(self._digits(index))
 
-    def build_accumulate(self, span: Span, buffer: Token | None) -> ast.AccumulateOp:
-        return ast.AccumulateOp(False, plain(buffer), span)
-
-    def build_replace(self, span: Span, buffer: Token | None) -> ast.AccumulateOp:
-        return ast.AccumulateOp(True, plain(buffer), span)
-
-    def build_reduce(self, span: Span, buffer: Token | None, scattered: Token | None, axes, op: str) -> ast.ReduceOp:
-        return ast.ReduceOp(plain(buffer), scattered is not None, axes, op, span)
-
-    def build_broadcast_params(self, span: Span, axis: ast.AxisRef, root: Token) -> ast.BroadcastParamsOp:
-        return ast.BroadcastParamsOp(axis, int(self._digits(root)), span)
-
-    # --- start and clipping ---
-
-    def build_init(self, span: Span, target: ast.Target, op: ast.InitOp) -> ast.InitStmt:
-        return ast.InitStmt(target, (op,), False, span)
-
-    def build_init_block(self, span: Span, target: ast.Target, *ops) -> ast.InitStmt:
-        return ast.InitStmt(target, ops, True, span)
-
-    def build_init_broadcast(self, span: Span, axis: ast.AxisRef, root: Token) -> ast.InitBroadcast:
-        return ast.InitBroadcast(axis, int(self._digits(root)), span)
-
-    def build_clip(self, span: Span, norm: Token) -> ast.ClipStmt:
-        return ast.ClipStmt(str(norm), None, span)
-
-    def build_clip_listed(self, span: Span, norm: Token, *entries) -> ast.ClipStmt:
-        return ast.ClipStmt(str(norm), entries, span)
+    def build_broadcast_params(self, span: Span, axis: ast.AxisRef, root: Token) -> ops.BroadcastParams:
+        return ops.BroadcastParams((axis,), int(self._digits(root)), ops.Origin(span, stated=True))
 
     # --- weights, models, strategies ---
 
-    def build_precision(self, span: Span, target: ast.Target | None, *entries) -> ast.PrecisionStmt:
-        self._once(((entry.state, entry.state, entry.span) for entry in entries), "block")
-        return ast.PrecisionStmt(target, entries, span)
-
-    def build_weights(self, span: Span, name: Token, *props) -> ast.WeightsStmt:
-        self._once(((type(prop), _WEIGHTS_WORDS[type(prop)], prop.span) for prop in props), "block")
-        return ast.WeightsStmt(str(name), props, span)
-
-    def build_used_on(self, span: Span, *items) -> ast.UsedOnProp:
-        *stages, axis = items
-        self._once(((stage, stage, span) for stage in stages), "list")
-        return ast.UsedOnProp(tuple(stages), axis, span)
-
-    def build_param(self, span: Span, name: Token, default: Expr | None) -> ast.Param:
-        return ast.Param(self._declared(name, self._span(name)), default, span)
-
     def build_body(self, span: Span, *statements) -> tuple:
         return statements
-
-    def build_strategy_def(self, span: Span, name: Token, *params_body) -> ast.StrategyDef:
-        *params, body = params_body
-        self._once(((param.name, param.name, param.span) for param in params), "list of parameters")
-        return ast.StrategyDef(str(name), tuple(params), body, span)
-
-    def build_model_def(self, span: Span, name: Token, *params_body) -> ast.ModelDef:
-        *params, body = params_body
-        self._once(((param.name, param.name, param.span) for param in params), "list of parameters")
-        return ast.ModelDef(str(name), tuple(params), body, span)
-
-    def build_spec_def(self, span: Span, name: Token, body: tuple) -> ast.SpecDef:
-        return ast.SpecDef(str(name), body, span)
-
-    def build_model(self, span: Span, name: Token, *arguments) -> ast.ModelStmt:
-        self._once(((arg.name, arg.name, arg.span) for arg in arguments), "block")
-        return ast.ModelStmt(str(name), arguments, span)
-
-    def build_plain_arg(self, span: Span, value: Expr) -> ast.Argument:
-        return ast.Argument(None, value, span)
 
     def build_call(self, span: Span, name: Token, *arguments) -> ast.StrategyCall:
         named = [arg for arg in arguments if arg.name is not None]
@@ -219,21 +149,6 @@ class Builder(BlockBuilder):
         self._cut_over_something(axes, entries)
         return ast.PlaceStmt(target, axes or (), entries, None, span)
 
-    def build_replicated(self, span: Span) -> ast.Mode:
-        return ast.Mode("R", None, False, span)
-
-    def build_materialized(self, span: Span) -> ast.Mode:
-        return ast.Mode("M", None, False, span)
-
-    def build_offloaded(self, span: Span) -> ast.Mode:
-        return ast.Mode("R", None, True, span)
-
-    def build_sharded(self, span: Span, dim: Token | None) -> ast.Mode:
-        return ast.Mode("S", plain(dim), False, span)
-
-    def build_gathered(self, span: Span, dim: Token | None) -> ast.Mode:
-        return ast.Mode("S*", plain(dim), False, span)
-
     def build_cut_offloaded(self, span: Span, cut: ast.Mode) -> ast.Mode:
         return replace(cut, host=True, span=span)
 
@@ -257,13 +172,3 @@ class Builder(BlockBuilder):
         start = (span.line, span.column)
         self._measures = [call for call in self._measures if (call.span.line, call.span.column) < start]
         return ast.ClaimStmt(Compare(str(op), left, right, left.span.to(right.span)), span)
-
-
-_WEIGHTS_WORDS = {
-    ast.SizeProp: "size",
-    ast.LayersProp: "layers",
-    ast.DimsProp: "dims",
-    ast.KindProp: "kind",
-    ast.UsedOnProp: "used on",
-    ast.RoutedProp: "routed over",
-}

@@ -15,6 +15,7 @@ from placelogic.program.catalog import SCHEDULES
 from placelogic.program.expr import TOKENS, Binary, Call, Compare, Expr, Name, Neg, Num, tokens_of
 from placelogic.source import Span
 from placelogic.syntax import ast
+from placelogic.syntax.forms import node_of, words_of
 from placelogic.syntax.identifiers import identifiers
 
 RESERVED = ("none", "microbatches", TOKENS)
@@ -25,38 +26,26 @@ MAX_DIGITS = 30
 _WORDS = {"split_dim", "combination", "average", "likeness", "end", "state", "unit", "verdict", "function_name",
           "attention_word", "attention_way", "reach", "direction", "change"}  # fmt: skip
 
-# Rules whose children are the fields of a class, in order.
-_FIELDS = {
-    "split": ast.SplitStmt, "tokens": ast.TokensStmt, "objective": ast.ObjectiveStmt, "feed": ast.FeedStmt,
-    "scale": ast.ScaleStmt, "gather_gradients": ast.GatherGradientsOp, "gather_params": ast.GatherParamsOp,
-    "scale_op": ast.ScaleOp, "scale_loss": ast.ScaleLossOp, "clip_op": ast.ClipOp, "skip": ast.SkipOp,
-    "update": ast.UpdateOp, "refresh": ast.RefreshOp, "offload_gradients": ast.OffloadGradientsOp,
-    "fetch_params": ast.FetchParamsOp, "init_same": ast.InitSame, "init_different": ast.InitDifferent,
-    "clip_entry": ast.ClipEntry, "optimizer": ast.OptimizerStmt, "random": ast.RandomStmt,
-    "precision_entry": ast.PrecisionEntry, "size": ast.SizeProp, "layers": ast.LayersProp, "kind": ast.KindProp,
-    "routed": ast.RoutedProp, "freeze": ast.FreezeStmt, "model_arg": ast.Argument, "named_arg": ast.Argument,
-    "place_entry": ast.PlaceEntry, "budget": ast.BudgetStmt, "expect": ast.ExpectStmt,
-    "dim_size": ast.DimSize, "operation": ast.OperationLine, "embedding": ast.EmbeddingOp, "norm": ast.NormOp,
-    "router": ast.RouterOp, "attention_over": ast.AttentionStmt, "drawn": ast.DrawnStmt,
-    "positions": ast.PositionsStmt,
+_DECLARES = {"axis_decl", "axis", "let_item", "param"}
+"""Rules that begin with the name of what they declare."""
+
+_UNIQUE = {
+    "precision": ("entries", "block"), "weights": ("props", "block"), "model": ("arguments", "block"),
+    "used_on": ("stages", "list"), "strategy_def": ("params", "list of parameters"),
+    "model_def": ("params", "list of parameters"),
 }  # fmt: skip
-
-# Rules whose children are one field, a tuple.
-_TUPLES = {
-    "mesh": ast.MeshStmt, "let": ast.LetStmt, "axis_ref": ast.AxisRef, "dims": ast.DimsProp,
-    "use": ast.UseStmt, "sizes": ast.DimsStmt, "checkpoint": ast.CheckpointLine,
-}  # fmt: skip
-
-# Rules whose first child is a field, and the others are one more, a tuple.
-_FIRST_AND_TUPLE = {"step": ast.StepStmt}
+"""What may stand only once in each of these, and what holds it."""
 
 
-def plain(item):
-    return str(item) if isinstance(item, Token) else item
+def _key(entry: object) -> str:
+    """What makes an entry the same as another one: its name, the state it is about, or its own words."""
+    if isinstance(entry, str):
+        return entry
+    return getattr(entry, "state", None) or (words_of(entry) if isinstance(entry, ast.WeightsProp) else entry.name)
 
 
 class BuilderBase(Transformer):
-    """`build_RULE` makes the node of one rule; the tables above do the regular ones.
+    """`build_RULE` makes the node of one rule; `forms.py` does the regular ones.
 
     Problems are collected, and a node is made all the same, so that one pass finds them all."""
 
@@ -81,12 +70,19 @@ class BuilderBase(Transformer):
         span = self._span(meta)
         if (build := getattr(self, f"build_{rule}", None)) is not None:
             return build(span, *items)
-        fields = tuple(map(plain, items))
-        if (made := _FIELDS.get(rule)) is not None:
-            return made(*fields, span)
-        if (made := _TUPLES.get(rule)) is not None:
-            return made(fields, span)
-        return _FIRST_AND_TUPLE[rule](fields[0], fields[1:], span)
+        if rule in _DECLARES:
+            self._declared(items[0], self._span(items[0]))
+        node = node_of(rule, map(self._plain, items), span)
+        if rule in _UNIQUE:
+            entries, where = _UNIQUE[rule]
+            self._once(((key := _key(one), key, getattr(one, "span", span)) for one in getattr(node, entries)), where)
+        return node
+
+    def _plain(self, item):
+        """The text of a token; of a number, its value."""
+        if not isinstance(item, Token):
+            return item
+        return int(self._digits(item)) if item.type == "INT" else str(item)
 
     def _span(self, at: Token | Meta) -> Span:
         if isinstance(at, Meta) and at.empty:

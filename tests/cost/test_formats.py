@@ -19,8 +19,8 @@ import sympy
 
 from placelogic import cost
 from placelogic.cost.latex import document, letter, writer
+from placelogic.cost.render import rendered
 from placelogic.cost.text import formula, human
-from placelogic.session.cost import rendered
 from tests.cost.tex import Reader
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -81,6 +81,10 @@ def _drawn(random: Random) -> str:
         _override(draft, known)
     if random.random() < 0.2:
         _sync(draft)
+    if random.random() < 0.4:
+        _loss(draft)
+    if random.random() < 0.15:
+        draft.lines.append(f"freeze {', '.join(f'w{n}' for n in range(1, draft.count + 1) if n == 1 or random.random() < 0.3)}")
     return draft.text()
 
 
@@ -96,13 +100,15 @@ def _weights(draft: Draft, kind: str, sides: tuple[str, ...] = ()) -> str:
     dims = [side for side in sides if side not in ("hidden", "vocab", "ffn", "heads", "kv_heads", "expert")]
     if kind in ("matrix", "expert") and sides:
         more = f", dims {' '.join(dict.fromkeys((*dims, *sides)))}"
-    routed = kind == "expert" and "ep" in draft.axes and random.random() < 0.6
-    if routed:
-        more += ", routed over ep"
-        draft.places.append(f"place {name} over ep {{ params sharded, optimizer sharded, gradients sharded }}")
+    over = None
+    if kind == "expert" and random.random() < 0.6:  # also over an axis whose devices have the same tokens
+        over = "ep" if "ep" in draft.axes else random.choice(draft.axes) if random.random() < 0.3 else None
+    if over is not None:
+        more += f", routed over {over}"
+        draft.places.append(f"place {name} over {over} {{ params sharded, optimizer sharded, gradients sharded }}")
     draft.groups.append(f"weights {name} {{ kind {kind}{more} }}")
     for axis in draft.axes:
-        if axis not in ("tp", "tq") or kind in ("vector", "router", "latent"):
+        if axis not in ("tp", "tq") or axis == over or kind in ("vector", "router", "latent"):
             continue
         if random.random() < 0.7:
             on = f" on {random.choice(sides)}" if sides and random.random() < 0.5 else ""
@@ -138,10 +144,17 @@ def _head(draft: Draft) -> None:
         lines.append(f"  n = norm x with {_vector(draft, HIDDEN)} over hidden")
         draft.tensors.append(("last", "n"))
         source = "n"
+    if random.random() < 0.25:
+        lines.append(f"  m = {_moved(draft, source, HIDDEN)}")
+        source = "m"
     name = _weights(draft, "embedding")
     lines.append(f"  logits = linear {source} with {name} from hidden to vocab")
+    source = "logits"
+    if random.random() < 0.15:
+        lines.append(f"  all = {_moved(draft, source, ('batch', 'sequence', 'vocab'))}")
+        source = "all"
     parallel = " parallel" if random.random() < 0.6 else ""
-    lines.append(f"  loss = cross_entropy logits over vocab{parallel}")
+    lines.append(f"  loss = cross_entropy {source} over vocab{parallel}")
     draft.tensors += [("last", "x"), ("last", "logits"), ("last", "loss")]
     draft.blocks.append(lines)
 
@@ -292,20 +305,31 @@ def _experts(layer: Layer) -> None:
 
 
 def _collective(layer: Layer) -> None:
-    random = layer.draft.random
-    free = [axis for axis in layer.draft.axes if axis in ("tp", "tq")]
-    dims = random.choice([dims for dims in layer.made.values() if len(dims) > 1])
+    dims = layer.draft.random.choice([dims for dims in layer.made.values() if len(dims) > 1])
     x = layer.pick(dims)
     assert x is not None
-    axis, dim = random.choice(free), random.choice(dims[1:])
+    layer.add(_moved(layer.draft, x, dims), dims, x)
+
+
+def _moved(draft: Draft, x: str, dims: tuple[str, ...]) -> str:
+    """A collective on a tensor, mostly over an axis that splits no work."""
+    random = draft.random
+    free = [axis for axis in draft.axes if axis in ("tp", "tq")]
+    axis = random.choice(draft.axes if random.random() < 0.2 else free)
+    dim = random.choice(dims if random.random() < 0.3 else dims[1:])
     word = random.choice(["reduce", "reduce", "gather", "slice", "reduce_scatter"])
-    how = {"reduce": f"by {random.choice(['sum', 'sum', 'mean'])}", "reduce_scatter": f"on {dim}"}.get(
-        word, f"on {dim}"
-    )
-    layer.add(f"{word} {x} over {axis} {how}", dims, x)
+    how = f"by {random.choice(['sum', 'sum', 'mean'])}" if word == "reduce" else f"on {dim}"
+    return f"{word} {x} over {axis} {how}"
 
 
-STEPS = [_norm, _norm, _wide, _narrow, _narrow, _pointwise, _two, _two, _bias, _attention, _experts, _collective, _parts]
+def _square(layer: Layer) -> None:
+    """A matrix with one dimension on both sides."""
+    if x := layer.pick(HIDDEN):
+        name = _weights(layer.draft, "matrix", ("hidden",))
+        layer.add(f"linear {x} with {name} from hidden to hidden", HIDDEN, x)
+
+
+STEPS = [_norm, _square, _norm, _wide, _narrow, _narrow, _pointwise, _two, _two, _bias, _attention, _experts, _collective, _parts]
 
 
 def _finish(layer: Layer) -> None:
@@ -364,6 +388,16 @@ def _override(draft: Draft, known: list[tuple[str, str, str]]) -> None:
     by = random.choice(["none", "sum", "mean", "slice", "slice", "zero", "none", "sum"])
     scale = random.choice(["", "", "", f" scale 1/{axis}", f" scale {axis}", " scale 2"])
     draft.lines.append(f"{direction} {tensor} of {block} over {axis} by {by}{scale}")
+
+
+def _loss(draft: Draft) -> None:
+    """By which tokens the loss is divided; sometimes that of two terms."""
+    random = draft.random
+    axes = random.sample(draft.axes, random.randint(1, len(draft.axes)))
+    scopes = ["mean local", "mean global", "sum", f"mean over {', '.join(axes)}", f"mean over {', '.join(axes)}, microbatches"]
+    draft.lines.append(f"loss {random.choice(scopes)}")
+    if random.random() < 0.2:
+        draft.lines.append(f"loss aux {random.choice(scopes)}")
 
 
 def _sync(draft: Draft) -> None:

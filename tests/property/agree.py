@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
+from functools import lru_cache
 from itertools import product
 from random import Random
 
@@ -18,6 +19,7 @@ from placelogic.program.program import Program
 from placelogic.prove import prove
 from placelogic.report.diagnostic import Finding, SpecReport
 from placelogic.simulate import simulate_any
+from placelogic.syntax.ast import File
 from placelogic.syntax.parse import parse
 
 LARGEST = 3
@@ -50,10 +52,16 @@ class Judged(Struct, frozen=True):
 
 def program_of(text: str, at: Mapping[str, int] | None = None) -> Program:
     """The complete program of the one spec in `text`. Raises SpecError."""
-    (spec,) = elaborate_file(parse(text, "drawn.place"), at or {})
+    (spec,) = elaborate_file(_parsed(text), at or {})
     if spec.problems or spec.program is None or spec.stated is None:
         raise SpecError(*spec.problems)
     return derive(spec.program, spec.stated)
+
+
+@lru_cache(maxsize=1)
+def _parsed(text: str) -> File:
+    """A spec is elaborated with its sizes open, and again with them fixed."""
+    return parse(text, "drawn.place")
 
 
 def judge(text: str, max_devices: int = MAX_DEVICES, max_meshes: int | None = None, seed: int = 0) -> Judged:

@@ -122,7 +122,7 @@ def test_a_matrix_takes_the_place_of_what_it_contracts() -> None:
 
 
 def test_attention_is_softmax_attention_with_a_sink() -> None:
-    op = bl.Attention("c", "q", "k", "v", "sequence", "heads", "kv_heads", True, True, False, False, NOWHERE)
+    op = bl.Attention("c", "q", "k", "v", True, True, False, False, NOWHERE, kv_heads="kv_heads")
     sizes = {"batch": 2, "sequence": 4, "heads": 4, "kv_heads": 2, "head": 3}
     query = Lay(("batch", "sequence", "heads", "head"), ((0, 1), (0, 1, 2, 3), (0, 1, 2, 3), (0, 1, 2)))
     keys = Lay(("batch", "sequence", "kv_heads", "head"), ((0, 1), (0, 1, 2, 3), (0, 1), (0, 1, 2)))
@@ -146,7 +146,7 @@ def test_attention_is_softmax_attention_with_a_sink() -> None:
 
 
 def test_dropout_is_drawn_by_place() -> None:
-    op = bl.Elementwise("d", "x", "dropout", True, "mask", True, None, NOWHERE)
+    op = bl.Elementwise("d", "x", "dropout", None, NOWHERE)
     whole = Lay(("sequence", "hidden"), ((0, 1, 2, 3), (0, 1)))
 
     def drawn(lay: Lay, number: int) -> torch.Tensor:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from placelogic.session.show import show_text
+from placelogic.report.who import table as rows
+from placelogic.session.session import Session
 
 SPEC = """mesh dp, tp, pp
 let P
@@ -19,9 +20,8 @@ freeze embed
 
 
 def table() -> list[str]:
-    shown = show_text(SPEC, "x.place", None, {}, who=True)
-    assert not shown.problems.specs
-    return shown.texts[0].splitlines()
+    (spec,) = Session(SPEC, "x.place").specs
+    return rows(spec.program).splitlines()
 
 
 def line(weights: str, axis: str) -> str:

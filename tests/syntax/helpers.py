@@ -10,7 +10,7 @@ def meaning(node):
     if isinstance(node, tuple):
         return tuple(meaning(item) for item in node)
     if isinstance(node, Struct):
-        values = (meaning(getattr(node, name)) for name in node.__struct_fields__ if name not in ("span", "identifiers"))
+        values = (meaning(getattr(node, name)) for name in node.__struct_fields__ if name not in ("span", "origin", "identifiers"))
         return (type(node).__name__, *values)
     return node
 
@@ -22,7 +22,7 @@ def spans(node):
             yield from spans(item)
     elif isinstance(node, Struct):
         for name in node.__struct_fields__:
-            if name == "span":
+            if name in ("span", "origin"):
                 yield node, node.span
             else:
                 yield from spans(getattr(node, name))

@@ -12,6 +12,8 @@ import lark
 import pytest
 
 from placelogic.problem import SpecError
+from placelogic.program import block as bl
+from placelogic.program import ops
 from placelogic.program.expr import Binary, Call, Compare, Name, Neg, Num, show
 from placelogic.syntax import ast, load
 from placelogic.syntax.parse import parse, token_tree
@@ -36,8 +38,8 @@ def test_every_sample_parses(name):
 
 def test_every_statement_and_operation_has_a_sample():
     found = {type(node) for text in ALL.values() for node, _ in spans(parse(text, "t"))}
-    assert set(ast.Statement.__args__) | set(ast.StepOp.__args__) | set(ast.InitOp.__args__) <= found
-    assert set(ast.Operator.__args__) | set(ast.BlockLine.__args__) <= found
+    assert set(ast.Statement.__args__) | set(ops.Op.__args__) | set(ast.InitOp.__args__) <= found
+    assert set(bl.Operation.__args__) | set(ast.BlockLine.__args__) <= found
 
 
 @pytest.mark.parametrize("word", EXAMPLES)
@@ -123,7 +125,7 @@ def test_losses_and_syncs_keep_microbatches_apart():
 
 def test_loops_of_a_step():
     (step,) = (s for s in parse(STEPS, "t").statements if s.target.names == ("norm",))
-    loops = [op for op in step.body if isinstance(op, ast.LoopOp)]
+    loops = [op for op in step.body if isinstance(op, ops.Loop)]
     assert [(loop.subset, loop.index, len(loop.body)) for loop in loops] == [
         ("each", None, 1), ("but_last", None, 2), ("but_first", None, 0), ("first", None, 1),
         ("last", None, 1), ("index", 2, 1),

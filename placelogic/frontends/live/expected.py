@@ -9,7 +9,6 @@ from types import MappingProxyType
 
 from msgspec import Struct
 
-from placelogic.elaborate.complete import complete
 from placelogic.frontends.live.problems import refuse
 from placelogic.problem import closest
 from placelogic.program.expr import TOKENS, Expr, evaluate, names
@@ -91,26 +90,23 @@ def plan(
 def _program(
     source: str | os.PathLike[str], name: str | None, at: Mapping[str, int], mesh: Mapping[str, int]
 ) -> tuple[Program, str]:
-    from placelogic.elaborate import elaborate_file
-    from placelogic.syntax.parse import normalised, parse
+    from placelogic.session.session import Session
+    from placelogic.session.settings import Settings
     from placelogic.syntax.read import read_source
 
     text, path = os.fspath(source), "<text>"
     if "\n" not in text:
         text, path = read_source(text), text
-    file = parse(normalised(text), path)
-    open_ = elaborate_file(file)
-    chosen = [spec for spec in open_ if name is None or spec.name == name]
+    specs = Session(text, path).specs
+    chosen = [spec for spec in specs if name in (None, spec.name)]
     if len(chosen) != 1:
-        known = [spec.name for spec in open_]
+        known = [spec.name for spec in specs]
         hint = (name and closest(name, known)) or f"name one: {', '.join(known)}"
         raise refuse("PL529", f"there is no spec `{name}`" if name else f"there are {len(known)} specs", hint, path)
-    if chosen[0].program is None:
-        complete(chosen[0])  # raises
-    declared = {atom.name for atom in chosen[0].program.mesh.atoms}  # type: ignore[union-attr]
+    declared = {atom.name for atom in (chosen[0].elaborated.program or chosen[0].program).mesh.atoms}
     fixed = {**{axis: size for axis, size in mesh.items() if axis in declared}, **at}
-    spec = next(spec for spec in elaborate_file(file, fixed) if spec.name == chosen[0].name)
-    return complete(spec), path
+    (spec,) = Session(text, path, Settings(fixed)).named(chosen[0].name)
+    return spec.program, path
 
 
 def _meanings(program: Program, mesh: Mapping[str, tuple[int, int]], path: str) -> dict[str, Axes]:

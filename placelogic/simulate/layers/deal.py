@@ -35,8 +35,9 @@ def uneven(program: Program, mesh: Mapping[str, int], quantities: Mapping[str, i
     for tensor, dim, axes, pieces in _cuts(program, layering.plan):
         places = evaluate(layers.sizes[dim], env)
         for axis in axes:
-            if places % (mesh[axis] * pieces):
-                found.setdefault(Uneven(tensor, dim, axes[: axes.index(axis) + 1], int(places % (mesh[axis] * pieces))))
+            left = places % (mesh[axis] * pieces) if mesh[axis] > 1 else 0  # one device has all of it, in one piece
+            if left:
+                found.setdefault(Uneven(tensor, dim, axes[: axes.index(axis) + 1], int(left)))
                 break
             places /= mesh[axis]
     return tuple(found)

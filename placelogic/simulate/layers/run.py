@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from itertools import product
 from math import prod
 
@@ -21,7 +22,7 @@ from placelogic.run.layers.setting import Setting, Share
 from placelogic.run.layers.uses import key_of
 from placelogic.run.stop import GroupStop, SimulationTooLarge
 from placelogic.run.work import Work
-from placelogic.simulate.arithmetic import PRIME, inverse, mix, residue
+from placelogic.simulate.arithmetic import PRIME, mix, residue
 from placelogic.simulate.events import spared
 from placelogic.simulate.layers.exact import Exact
 from placelogic.simulate.layers.step import Fresh, LayerStep
@@ -96,8 +97,7 @@ class _Job:
 
     def _single(self, turn: int) -> tuple[Tensor[Numbers], Fresh]:
         grid = Grid(("one",), {"one": 1})
-        counted = [[self.work.single_counted(term)] for term in range(len(self.work.terms))]
-        return self._pass(turn, grid, Plan(), [self.setting.alone], counted, None, None)
+        return self._pass(turn, grid, Plan(), [self.setting.alone], None, None)
 
     def _mesh(self, turn: int) -> tuple[Tensor[Numbers], Fresh]:
         if self.transposes is None:
@@ -108,9 +108,8 @@ class _Job:
         self, turn: int, plan: Plan, layers: bl.Layers, transposes: Transposes
     ) -> tuple[Tensor[Numbers], Fresh]:
         habits = Habits(layers, self.grid, self.setting.stages)
-        counted = [self.work.counted(term, turn) for term in range(len(self.work.terms))]
         shares = [self.setting.share(x) for x in range(self.grid.count)]
-        return self._pass(turn, self.grid, plan, shares, counted, habits, transposes)
+        return self._pass(turn, self.grid, plan, shares, habits, transposes)
 
     def _transposes(self) -> Transposes:
         """As they are where nothing is said of boundaries, random numbers and positions."""
@@ -127,20 +126,22 @@ class _Job:
         return found
 
     def _pass(
-        self, turn: int, grid: Grid, plan: Plan, shares: Sequence[Share], counted: Sequence[Sequence[int]],
-        habits: Habits | None, transposes: Transposes | None,
+        self, turn: int, grid: Grid, plan: Plan, shares: Sequence[Share], habits: Habits | None,
+        transposes: Transposes | None,
     ) -> tuple[Tensor[Numbers], Fresh]:  # fmt: skip
-        """Forward, and back from every loss term of every place. `counted`: what each is divided by, by term and device."""
+        """Forward, and back from every loss term of every place."""
         exact = Exact(grid, self._number, self._weights, transposes)
         chain = Chain(grid, plan, self.blocks, self.dims, exact, habits)
         lays = tuple(self.setting.lies(share) for share in shares)
         fed = [self._tokens(turn, self.setting.lies(share, 1)) for share in shares]
         left = chain.forward(Tensor(lays, Numbers(fed)))
         found: Fresh = {}
-        for term, divisors in enumerate(counted):
-            seeds = []
+        for term in range(len(self.work.terms)):
+            seeds, divisors = [], [Fraction(self.work.single_counted(term))]
+            if habits is not None:
+                divisors = self.setting.counted(term, turn, left.lays)
             for lay, share, divisor in zip(left.lays, shares, divisors):
-                by, places = inverse(divisor), product(*self.setting.fed(lay, share).labels)
+                by, places = residue(1 / divisor), product(*self.setting.fed(lay, share).labels)
                 seeds.append([mix(13, term, *place) * by % PRIME for place in places])
             exact.tape.backward(left.data, seeds)
             self._keep(found, exact, term, grid.count)
