@@ -72,10 +72,10 @@ class Setting:
         return Lay(lay.dims, tuple(tuple(of.get(at, at) for at in places) for of, places in zip(known, lay.labels)))
 
     def counted(self, term: int, turn: int, left: Sequence[Lay]) -> list[Fraction]:
-        """By device, what it divides a loss by. `left`: what the last block leaves; where that is the loss of tokens, those
-        of which it has the loss count, with those that are counted together with them."""
+        """By device, what it divides a loss by. `left`: what the last block leaves; where that is the loss of tokens,
+        and they are even, those of which it has the loss count, with those that are counted together with them."""
         work, loss = self.work, self.work.terms[term]
-        if not loss.mean or not isinstance(self.blocks[-1].operations[-1], bl.CrossEntropy):
+        if not loss.mean or not work.even or not isinstance(self.blocks[-1].operations[-1], bl.CrossEntropy):
             return work.counted(term, turn)
         places = prod(self.dims[dim] for dim in left[0].dims)
         each = Fraction(work.total[term], places * work.microbatches)
