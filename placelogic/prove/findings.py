@@ -83,13 +83,14 @@ def refuted(
         quantities |= {f"tokens of {group}": count for group, count in _uneven_counts(sizes, obligation, full)}
     if full[PER_ITEM] != 1 and program.work.tokens_even:
         quantities["tokens per item"] = full[PER_ITEM]
-    return sentences.finding(
+    found = sentences.finding(
         sentence,
         span,
         "warning" if obligation.warning else "error",
         Counterexample(mesh, quantities, rows, simulated),
         consequence=sentence.code == "GI06" and obligation.through is not None and _unfit(program, sentence.axes),
     )
+    return replace(found, sentence=sentence)
 
 
 def _unfit(program: Program, axes: tuple[str, ...]) -> bool:

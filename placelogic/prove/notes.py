@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from placelogic.program.expr import show
-from placelogic.program.program import GatherParams, Loop, Origin, Program, Reduce, Step, flat
+from placelogic.program.program import Axes, GatherParams, Loop, Origin, Program, Reduce, Step, flat
 from placelogic.prove.formula import at_least, both
 from placelogic.prove.kinds import stack
 from placelogic.prove.sizes import Sizes
 from placelogic.prove.solver import Solver
 from placelogic.prove.values import Trace
 from placelogic.report.diagnostic import Finding
+from placelogic.report.sentences import Sentence, finding
+from placelogic.source import Span
 
 
 def notes(
@@ -20,13 +22,8 @@ def notes(
     """`right`: the spec is proved; only then is it worth saying what it costs."""
     yield from _unexercised(program, sizes, solver)
     if stated == 0:
-        yield Finding(
-            "NT02",
-            "note",
-            "nothing in this spec states what an implementation does: a derived step is right by construction",
-            program.span,
-            help=f"state what your code does with `sync`, `scale`, `step`, `init` or `clip {{ ... }}`{_in_blocks(program)}",
-        )
+        blocks = program.layers is not None and bool(program.layers.blocks)
+        yield _note("NT02", "blocks" if blocks else "no blocks", program.span)
     if right:
         yield from _every_microbatch(program, sizes)
     yield from _partly_stated(program)
@@ -34,9 +31,10 @@ def notes(
     yield from _dead(program, traces, sizes)
 
 
-def _in_blocks(program: Program) -> str:
-    has = program.layers is not None and bool(program.layers.blocks)
-    return ", and at the boundaries of a block with `forward` and `backward`" if has else ""
+def _note(code: str, variant: str, span: Span, names: Sequence[str] = (), axes: Axes = (), **words: str) -> Finding:
+    """`names`: the weights it is about, of which the first few are told."""
+    weights = ", ".join(names) or None
+    return finding(Sentence(code, variant, weights, axes, {"weights": _few(names), **words}), span, "note")
 
 
 def _unexercised(program: Program, sizes: Sizes, solver: Solver) -> Iterator[Finding]:
@@ -46,8 +44,7 @@ def _unexercised(program: Program, sizes: Sizes, solver: Solver) -> Iterator[Fin
         return  # one mesh exercises all
     for atom, condition in several:
         if solver.check(condition).status == "unsat":
-            message = f"{atom.name} is 1 in every allowed mesh: this verdict says nothing about {atom.name}"
-            yield Finding("NT01", "note", message, atom.span, axes=(atom.name,))
+            yield _note("NT01", "axis", atom.span, axes=(atom.name,))
 
 
 def _every_microbatch(program: Program, sizes: Sizes) -> Iterator[Finding]:
@@ -66,23 +63,9 @@ def _every_microbatch(program: Program, sizes: Sizes) -> Iterator[Finding]:
                         key = (op.axes, op.origin.span if op.origin.stated else program.span, cut)
                         found.setdefault(key, []).append(step.weights)
     for (axes, span, cut), names in found.items():
-        label = program.mesh.label(axes)
-        times = show(count)
-        yield Finding(
-            "NT04",
-            "note",
-            f"{_few(names)} {'is' if len(names) == 1 else 'are'} reduced over {label} in every micro-batch: "
-            f"{times} times the traffic of one reduction after the loop",
-            span,
-            weights=", ".join(names),
-            axes=axes,
-            help="right, only costly: "
-            + (
-                "it is the price of keeping gradients cut between micro-batches"
-                if cut
-                else f"gradients are kept whole along {label}, so they could be reduced once, after the loop"
-            ),
-        )
+        be = "is" if len(names) == 1 else "are"
+        words = {"label": program.mesh.label(axes), "times": show(count), "be": be}
+        yield _note("NT04", "cut" if cut else "whole", span, names, axes, **words)
 
 
 def _dead(program: Program, traces: Mapping[str, Trace], sizes: Sizes) -> Iterator[Finding]:
@@ -91,8 +74,7 @@ def _dead(program: Program, traces: Mapping[str, Trace], sizes: Sizes) -> Iterat
         trace = traces[step.weights]
         last_read = max((read.order for read in trace.reads), default=0)
         if step.stated and trace.last_gradient_op is not None and trace.last_gradient_op[0] > last_read:
-            message = f"nothing reads the gradient of `{step.weights}` after this: the operation is dead"
-            yield Finding("NT03", "note", message, trace.last_gradient_op[1].span, weights=step.weights)
+            yield _note("NT03", "gradient", trace.last_gradient_op[1].span, [step.weights])
         yield from _dead_optimizer(program, step, sizes)
     yield from _idle_skips(traces)
 
@@ -104,14 +86,12 @@ def _idle_skips(traces: Mapping[str, Trace]) -> Iterator[Finding]:
         last = max((read.order for read in trace.reads if read.what == "update"), default=0)
         for read in trace.reads:
             if read.what == "skip":
-                why = "every update comes before it" if read.order > last else ""
-                why = why or ("" if any(read.terms.values()) else "no gradient is accumulated before it")
+                why = "late" if read.order > last else "" if any(read.terms.values()) else "early"
                 found.setdefault(read.origin, []).append((name, why))
     for origin, seen in found.items():
         if all(why for _, why in seen):
             names = list(dict.fromkeys(name for name, _ in seen))
-            message = f"this skip decides nothing about {_few(names)}: {seen[0][1]}"
-            yield Finding("NT03", "note", message, origin.span, weights=", ".join(names))
+            yield _note("NT03", seen[0][1], origin.span, names)
 
 
 def _dead_optimizer(program: Program, step: Step, sizes: Sizes) -> Iterator[Finding]:
@@ -121,19 +101,14 @@ def _dead_optimizer(program: Program, step: Step, sizes: Sizes) -> Iterator[Find
             continue
         cut = weights.params.cut(axis)
         if cut is not None:
-            message = (
-                f"optimizer state of `{weights.name}` is kept along {axis} also where its parameters are not: "
-                "it is never used there"
-            )
-            yield Finding("NT05", "note", message, cut.origin.span, weights=weights.name, axes=(axis,))
+            yield _note("NT05", "state", cut.origin.span, [weights.name], (axis,))
 
 
 def _partly_stated(program: Program) -> Iterator[Finding]:
     """NT08: where some steps are stated, which are not."""
     derived = [step.weights for step in program.steps if not step.stated and not step.lines]
     if derived and any(step.stated for step in program.steps):
-        message = f"the step of {_few(derived)} is derived: nothing states what the code does there"
-        yield Finding("NT08", "note", message, program.group(derived[0]).span, weights=", ".join(derived))
+        yield _note("NT08", "derived", program.group(derived[0]).span, derived)
 
 
 def _idle(program: Program) -> Iterator[Finding]:
@@ -154,26 +129,10 @@ def _idle(program: Program) -> Iterator[Finding]:
                 names.setdefault(op, []).append(step.weights)
     for op, moves in useful.items():
         if not moves:
-            label = program.mesh.label(op.axes)
-            message = (
-                f"this gather moves nothing: along {label} the parameters of {_few(names[op])} are either updated "
-                "by everyone, or kept as shards"
-            )
-            yield Finding("NT07", "note", message, op.origin.span, weights=", ".join(names[op]), axes=op.axes)
+            yield _note("NT07", "gather", op.origin.span, names[op], op.axes, label=program.mesh.label(op.axes))
 
 
-def _few(names: list[str]) -> str:
+def _few(names: Sequence[str]) -> str:
     shown = ", ".join(f"`{name}`" for name in names[:3])
     return shown + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
-
-def denominators(program: Program) -> Iterator[str]:
-    """By what the loss is divided, where it is not the tokens of a device's share of the work."""
-    for loss in program.work.losses:
-        if loss.mean and (loss.pieces or loss.whole):
-            of = f"pieces over {', '.join(loss.pieces)}" if loss.pieces else ""
-            of += " and of " if of and loss.whole else ""
-            of += f"all that {', '.join(loss.whole)} splits" if loss.whole else ""
-            named = f"loss {loss.name}" if loss.name else "the loss"
-            over = f", counted over {', '.join(loss.over)}" if loss.over else ""
-            yield f"{named} is computed of {of}, and divided by the tokens of these{over}"

@@ -16,20 +16,20 @@ from placelogic.prove.collect import Collected, collect
 from placelogic.prove.confirm import Confirmation, complete, confirmer, dealer
 from placelogic.prove.divide import division_assumptions, division_facts, settle
 from placelogic.prove.formula import FALSE, TRUE, Formula, either
-from placelogic.prove.notes import denominators, notes
+from placelogic.prove.granted import Solvers, assumptions, granting, with_facts
+from placelogic.prove.notes import notes
 from placelogic.prove.obligations import Obligation
 from placelogic.prove.queries import Basis, Premises, Question
 from placelogic.prove.ratio import TooLarge
 from placelogic.prove.sizes import Sizes, sizes_of
 from placelogic.prove.smallest import Found, GaveUp, smallest
-from placelogic.prove.solver import RLIMIT, TIMEOUT_S, Limits, Named, Solver, Status
+from placelogic.prove.solver import RLIMIT, TIMEOUT_S, Limits, Solver, Status
+from placelogic.prove.undecided import gave_up, unconfirmed, unknown, vacuous
 from placelogic.report.diagnostic import Finding, Obligations, SpecReport
-from placelogic.report.sentences import Sentence, finding
+from placelogic.report.sentences import Sentence
 
 if TYPE_CHECKING:
     from placelogic.simulate.outcome import Outcome
-
-ADDITIVE = "each loss term is a sum over work items"
 
 
 class Options(Struct, frozen=True):
@@ -70,10 +70,10 @@ def decide(program: Program, options: Options = Options()) -> Decision:
 
 def _decision(program: Program, options: Options) -> Decision:
     sizes, named = sizes_of(program)
-    printed = _assumptions(program, named, sizes)
+    printed = assumptions(program, named, sizes)
     trained = [weights for weights in program.weights if not weights.frozen]
     if not trained:
-        return Decision(_vacuous(program, printed, Sentence("VA01", "frozen")))
+        return Decision(vacuous(program, printed, Sentence("VA01", "frozen")))
     collected = collect(program, sizes)
     premises = Premises(tuple(fact for fact in sizes.background if fact != TRUE), named)
     solver = Solver(premises.facts, named, Limits(options.rlimit, options.timeout_s))
@@ -82,54 +82,31 @@ def _decision(program: Program, options: Options) -> Decision:
     if possible.status == "unsat":
         clash = ", ".join(f"`{name}`" for name in possible.core)
         why = Sentence("VA01", "clash" if clash else "no mesh", words={"clash": clash})
-        return Decision(_vacuous(program, printed, why), basis)
+        return Decision(vacuous(program, printed, why), basis)
     if possible.status == "unknown":
         message = f"whether any mesh satisfies the assumptions: {possible.reason}"
-        return Decision(_gave_up(program, printed, message), basis)
+        return Decision(gave_up(program, printed, message), basis)
     asked, doubtful = check_arithmetic(program, sizes, solver)
     basis = Basis(premises, (*basis.questions, *asked))
     if doubtful is not None:
-        return Decision(_gave_up(program, printed, doubtful), basis)
+        return Decision(gave_up(program, printed, doubtful), basis)
     settled, doubtful = settle(collected.obligations, solver)
     if doubtful is not None:
-        return Decision(_gave_up(program, printed, doubtful), basis)
+        return Decision(gave_up(program, printed, doubtful), basis)
     collected = replace(collected, obligations=settled)
     denied = frozenset(one.axes for one in settled if one.code == "FW07" and one.violation != FALSE)
     granted = tuple(division_facts(program, sizes, denied))
-    divided = _granting(sizes, named, granted, options)
-    solvers = _Solvers(solver, divided or solver)
+    divided = granting(sizes, named, granted, Limits(options.rlimit, options.timeout_s))
+    solvers = Solvers(solver, divided or solver)
     report, asked = _decide(program, sizes, solvers, collected, printed, options)
     if solvers.granted:  # the answers rest on these too
         premises = Premises(basis.premises.facts, (*named, *granted))
     if report.verdict == "proved":
         sure = _without_doubt(collected, solver)
         if sure is None:
-            return Decision(_gave_up(program, printed, "whether a `backward` line changes anything"), basis)
+            return Decision(gave_up(program, printed, "whether a `backward` line changes anything"), basis)
         asked = (*asked, *sure)
-    return Decision(report, Basis(_with_facts(premises, sizes), (*basis.questions, *asked)))
-
-
-class _Solvers:
-    """`plain`: of what the spec allows. `divided`: of those sizes that divide what they cut, which a verdict takes for
-    granted; asked only where it makes a difference. `granted`: it was asked."""
-
-    def __init__(self, plain: Solver, divided: Solver) -> None:
-        self.plain, self.divided, self.granted = plain, divided, False
-
-    def of(self, one: Obligation) -> Solver:
-        return self.plain if one.code == "FW07" else self.divided
-
-
-def _granting(sizes: Sizes, named: tuple[Named, ...], granted: tuple[Named, ...], options: Options) -> Solver | None:
-    if not granted:
-        return None
-    facts = (fact for fact in sizes.background if fact != TRUE)
-    return Solver(facts, (*named, *granted), Limits(options.rlimit, options.timeout_s))
-
-
-def _with_facts(premises: Premises, sizes: Sizes) -> Premises:
-    """The premises with what has become known of remainders since."""
-    return Premises(tuple(fact for fact in sizes.background if fact != TRUE), premises.assumptions)
+    return Decision(report, Basis(with_facts(premises, sizes), (*basis.questions, *asked)))
 
 
 def _without_doubt(collected: Collected, solver: Solver) -> tuple[Question, ...] | None:
@@ -147,7 +124,7 @@ def _without_doubt(collected: Collected, solver: Solver) -> tuple[Question, ...]
 
 
 def _decide(
-    program: Program, sizes: Sizes, solvers: _Solvers, collected: Collected, printed: tuple[str, ...], options: Options
+    program: Program, sizes: Sizes, solvers: Solvers, collected: Collected, printed: tuple[str, ...], options: Options
 ) -> tuple[SpecReport, tuple[Question, ...]]:
     obligations = collected.obligations
     pending = [one for one in obligations if one.violation != FALSE]
@@ -187,13 +164,13 @@ def _decide(
 
                         search = partial(_search, program, sizes, solvers.divided, simulated=simulated)
                         tell = partial(_finding, program, sizes)
-                        findings += others(program, sizes, one, told_here, env, search, tell, _unknown)
+                        findings += others(program, sizes, one, told_here, env, search, tell, unknown)
                 case Found(sizes=env, confirmation=confirmation):
                     undecided += 1
-                    findings.append(_unconfirmed(one, complete(sizes, env), confirmation))
+                    findings.append(unconfirmed(one, complete(sizes, env), confirmation))
                 case GaveUp(reason=reason):
                     undecided += 1
-                    findings.append(_unknown(one, reason))
+                    findings.append(unknown(one, reason))
     denied = frozenset(told_here.axes for told_here in findings if told_here.code == "FW07")
     gone = {*division_assumptions(program, sizes)} - {*division_assumptions(program, sizes, denied)}
     printed = tuple(text for text in printed if text not in gone)
@@ -254,36 +231,3 @@ def _arranged(program: Program, findings: Iterable[Finding], own: Iterable[Findi
     from placelogic.prove.findings import arrange
 
     return arrange(findings, {id(one) for one in own}, scattered_biases(program))
-
-
-# --- reports that are no decision -----------------------------------------------------------
-
-
-def _assumptions(program: Program, named: Iterable[Named], sizes: Sizes) -> tuple[str, ...]:
-    printed = [*(assumption.name for assumption in named), *division_assumptions(program, sizes)]
-    printed.append("tokens even" if program.work.tokens_even else "tokens uneven")
-    return tuple(dict.fromkeys([*printed, *denominators(program), ADDITIVE]))
-
-
-def _vacuous(program: Program, printed: tuple[str, ...], why: Sentence) -> SpecReport:
-    return SpecReport(program.name, "vacuous", printed, findings=(finding(why, program.span),))
-
-
-def _gave_up(program: Program, printed: tuple[str, ...], reason: str) -> SpecReport:
-    told = finding(Sentence("UN01", "spec", words={"reason": reason}), program.span)
-    return SpecReport(program.name, "undecided", printed, findings=(told,))
-
-
-def _unknown(one: Obligation, reason: str) -> Finding:
-    return _open("UN01", "obligation", one, reason=reason)
-
-
-def _unconfirmed(one: Obligation, env: Mapping[str, int], confirmation: Confirmation) -> Finding:
-    if confirmation.at is not None:
-        return _open("UN03", "too large", one)
-    shown = ", ".join(f"{name} = {value}" for name, value in env.items() if "." not in name)
-    return _open("UN02", "not simulated", one, sizes=shown)
-
-
-def _open(code: str, variant: str, one: Obligation, **words: str) -> Finding:
-    return finding(Sentence(code, variant, one.weights, one.axes, {"obligation": one.name, **words}), one.span)

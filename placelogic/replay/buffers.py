@@ -35,6 +35,7 @@ class Buffer:
         self.room = room
         self.valid = valid
         self.alike = alike
+        self.gathered: frozenset[str] = frozenset()  # axes over which shards were put together
 
     def copy(self) -> Buffer:
         return Buffer(self.group, self.comms, list(self.layers), dict(self.room), self.valid, self.alike)
@@ -167,6 +168,7 @@ def gather(buffer: Buffer, axes: Axes) -> None:
         else:
             _check_copies(buffer, axis)
     buffer.alike |= frozenset(axes)
+    buffer.gathered |= frozenset(rule.axis for rule in rules if rule.axis in group.gradients_rule)
     if not rules:
         return
     old = buffer.local
@@ -242,6 +244,7 @@ def accumulate(running: Buffer | None, fresh: Buffer, replace: bool) -> Buffer:
     running.layers = [running.layers[0] + part.layers[0]]
     running.valid |= part.valid
     running.alike &= part.alike
+    running.gathered = frozenset()
     return running
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 import torch
 
 from placelogic.program.catalog import Needs
+from placelogic.replay.comms import Comm
 from placelogic.replay.group import Elements
 
 Moments = dict[str, torch.Tensor]
@@ -25,17 +26,24 @@ def zeros(count: int) -> Moments:
 
 
 def stepped(
-    name: str, needs: Needs, shape: Elements, elements: torch.Tensor, g: torch.Tensor, theta: torch.Tensor, old: Moments
-) -> tuple[torch.Tensor, Moments]:
-    """New parameters and moments of these elements, which one device updates together."""
+    name: str, needs: Needs, shape: Elements, elements: torch.Tensor, g: torch.Tensor, theta: torch.Tensor, old: Moments,
+    comm: Comm | None = None,
+) -> tuple[torch.Tensor, Moments]:  # fmt: skip
+    """New parameters and moments of these elements, which one device updates together. `comm`: devices that have the
+    others of what it looks at, where the step gathers them."""
     moments = {**old, "steps": old["steps"] + 1}
     move, moments = _RULES.get(name, _adam)(g, theta, moments)
     if needs is not Needs.ELEMENT:
-        unit = (shape.tensor if needs is Needs.TENSOR else shape.block)[elements]
-        squares = torch.zeros(int(unit.max()) + 1 if len(unit) else 0).index_add(0, unit, g.square())
-        scale = 1 / (1 + squares.sqrt())
+        units = shape.tensor if needs is Needs.TENSOR else shape.block
+        unit = units[elements]
+
+        def added(values: torch.Tensor) -> torch.Tensor:
+            own = torch.zeros(int(units.max()) + 1).index_add(0, unit, values)
+            return own if comm is None else comm.all_reduce(own)
+
+        scale = 1 / (1 + added(g.square()).sqrt())
         if needs is Needs.TENSOR:
-            norms = torch.zeros_like(squares).index_add(0, unit, theta.square())
+            norms = added(theta.square())
             scale = scale * (1 + norms.sqrt())
         move = move * scale[unit]
     return theta - move, moments

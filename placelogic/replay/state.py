@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import torch
 
+from placelogic.program.catalog import Needs
 from placelogic.program.program import Axes
 from placelogic.replay import optimizers
 from placelogic.replay.buffers import Buffer, exchange, positions
@@ -176,11 +177,14 @@ class State:
             target, shape = self.master, group.optimizer_local[x]
         else:
             target, shape = (self.host if group.hosted else self.theta), group.params_local[x]
-        if len(mine):
+        cut = {*group.optimizer_rule, *group.params_rule}
+        over = tuple(axis for axis in group.grid.axes if axis in buffer.gathered and axis in cut)
+        needs = group.weights.optimizer.needs
+        comm = self.comms.among(group.groups(over)) if over and needs is not Needs.ELEMENT else None
+        if len(mine) or comm is not None:
             column, row = positions(group, shape)[mine], positions(group, group.optimizer_local[x])[mine]
             old = {n: m[row] for n, m in self.moments.items()}
-            needs = group.weights.optimizer.needs
-            theta, new = optimizers.stepped(name, needs, group.shape, mine, gradient, target[column], old)
+            theta, new = optimizers.stepped(name, needs, group.shape, mine, gradient, target[column], old, comm)
             target[column] = theta
             for key, values in new.items():
                 self.moments[key][row] = values

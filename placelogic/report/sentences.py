@@ -91,7 +91,6 @@ def finding(
         counterexample=counterexample,
         help=None if consequence else sentence.text("help"),
         consequence=consequence,
-        sentence=sentence,
     )
 
 

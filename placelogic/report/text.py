@@ -24,6 +24,7 @@ from placelogic.report.diagnostic import (
     exit_code,
 )
 from placelogic.report.layout import Line, Style, wrap
+from placelogic.report.sentences import Sentence
 from placelogic.report.snippet import snippet
 from placelogic.report.telling import as_expected
 from placelogic.report.terminal import Printer
@@ -88,10 +89,11 @@ def closing_lines(report: Report, look: Look) -> list[Line]:
 
 def _lines(derived: list[SpecReport]) -> str:
     """The statements that say what code does: those about boundaries only where a spec has blocks."""
-    notes = (finding for spec in derived for finding in spec.findings if finding.code in _TOLD_AT_THE_END)
-    if any("`forward`" in (note.help or "") for note in notes):
-        return "`sync`, `scale`, `step`, `clip`, `forward` or `backward`"
-    return "`sync`, `scale`, `step` or `clip`"
+    blocks = Sentence("NT02", "blocks")
+    told = {finding.help for spec in derived for finding in spec.findings if finding.code == blocks.code}
+    closing = (blocks if blocks.text("help") in told else Sentence("NT02", "no blocks")).text("closing")
+    assert closing is not None
+    return closing
 
 
 def _to_explain(report: Report) -> str | None:

@@ -18,7 +18,7 @@ class Buffer:
     elements there is room for hold anything; the rest is rubbish. `alike`: axes along which
     the devices hold what all of them computed, so that each may keep only its shard."""
 
-    __slots__ = ("alike", "group", "layers", "room", "valid")
+    __slots__ = ("alike", "gathered", "group", "layers", "room", "valid")
 
     def __init__(
         self,
@@ -33,6 +33,7 @@ class Buffer:
         self.room = room
         self.valid = valid
         self.alike = alike
+        self.gathered: frozenset[str] = frozenset()  # axes over which shards were put together
 
     def copy(self) -> Buffer:
         return Buffer(self.group, [list(layer) for layer in self.layers], dict(self.room), self.valid, self.alike)
@@ -171,6 +172,7 @@ def gather(buffer: Buffer, axes: Axes) -> None:
     buffer.alike |= frozenset(axes)
     if not rules:
         return
+    buffer.gathered |= frozenset(rule.axis for rule in rules if rule.axis in group.gradients_rule)
     old, ranks = buffer.local, {}
     for shape in set(old):
         ranks[shape] = {e: i for i, e in enumerate(shape)}
@@ -223,6 +225,7 @@ def accumulate(running: Buffer | None, fresh: Buffer, replace: bool) -> Buffer:
     running.layers = [_sum(running.layers[0], merged)]
     running.valid |= part.valid
     running.alike &= part.alike
+    running.gathered = frozenset()
     return running
 
 

@@ -55,7 +55,8 @@ class Runner(step.Runner[Buffer]):
 
     def cut(self, on: Buffer) -> None:
         for rule in self.state.group.gradients_rule.values():
-            buffers.cut(on, rule)
+            if rule.axis not in on.alike:  # what was gathered is whole
+                buffers.cut(on, rule)
 
     def zero(self) -> Buffer:
         empty = self._backward(1)

@@ -9,7 +9,7 @@ blocks, the sum runs over the elements of that tensor (block) that this device u
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from placelogic.compat import assert_never
 from placelogic.program.catalog import Needs
@@ -20,13 +20,19 @@ Result = tuple[list[int], list[int]]
 
 
 def stepped(
-    needs: Needs, elements: Sequence[int], gradient: list[int], theta: list[int], omega: list[int]
+    needs: Needs,
+    elements: Sequence[int],
+    gradient: list[int],
+    theta: list[int],
+    omega: list[int],
+    seen: Mapping[int, int] | None = None,
 ) -> Result:
-    """New theta and omega of these elements, which are updated together on one device."""
+    """New theta and omega of these elements, which are updated together on one device. `seen`: the gradient of all
+    elements that it looks at, where they are more."""
     squares: dict[object, int] = {}
     units = [_unit(needs, e) for e in elements]
-    for unit, g in zip(units, gradient):
-        if unit is not None:
+    for e, g in zip(elements, gradient) if seen is None else seen.items():
+        if (unit := _unit(needs, e)) is not None:
             squares[unit] = squares.get(unit, 1) + g * g
     new_theta, new_omega = [], []
     for unit, g, t, o in zip(units, gradient, theta, omega):

@@ -32,6 +32,18 @@ def plans(state: State, buffer: Buffer) -> list[Plan]:
     return found
 
 
+def _seen(state: State, buffer: Buffer, x: int) -> dict[int, int] | None:
+    """The gradient that an optimizer reads beside that of what it updates; None: nothing. Where a step gathers
+    gradients for an update that looks across elements, it gathers all that this reads."""
+    group = state.group
+    rules = (*group.optimizer_rule.values(), *group.params_rule.values())
+    if not any(rule.axis in buffer.gathered for rule in rules):
+        return None
+    mine = set(group.local([rule for rule in rules if rule.axis not in buffer.gathered])[x])
+    valid = set(buffer.usable[x])
+    return {e: g for e, g in zip(buffer.local[x], buffer.layers[0][x]) if e in mine and e in valid}
+
+
 def update(state: State, buffer: Buffer) -> None:
     """One optimizer step. Writes the master where there is one, else the host copy where states
     lie on the host, else the compute copy."""
@@ -39,7 +51,7 @@ def update(state: State, buffer: Buffer) -> None:
     needs = group.weights.optimizer.needs
     gradients = buffer.layers[0]
     target = state.master if state.master is not None else state.host if group.hosted else state.theta
-    done: dict[tuple[int, int, int, int], tuple[list[int], list[int]]] = {}
+    done: dict[tuple[int, ...], tuple[list[int], list[int]]] = {}
     reached: set[int] = set()
     old_target, old_omega = list(target), list(state.omega)
     rows = plans(state, buffer)
@@ -48,7 +60,7 @@ def update(state: State, buffer: Buffer) -> None:
         if not plan:
             continue
         gradient, theta, omega = gradients[x], old_target[x], old_omega[x]
-        key = id(gradient), id(theta), id(omega), id(plan)
+        key = id(gradient), id(theta), id(omega), id(plan), x if buffer.gathered else 0
         known = done.get(key)
         if known is None:
             reached.update(e for e, _, _, _ in plan)
@@ -59,6 +71,7 @@ def update(state: State, buffer: Buffer) -> None:
                 [gradient[g] for _, g, _, _ in plan],
                 [theta[row[column]] for row in plan],
                 [omega[o] for _, _, o, _ in plan],
+                _seen(state, buffer, x),
             )
             theta, omega = list(theta), list(omega)
             for row, t, o in zip(plan, moved, moments):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 
 import pytest
-from placelogic.checking import check_text
 
 from placelogic.gate.allow import allowances
 from placelogic.gate.policy import Policy
@@ -16,6 +15,7 @@ from placelogic.report.diagnostic import FileReport, Report
 from placelogic.report.fingerprint import fingerprints
 from placelogic.report.places import Root
 from placelogic.report.text import file_lines, render
+from placelogic.session.check import check_text
 
 SPEC = "mesh dp\nlet P\nweights model { size P }\nuse data_parallel(dp)\n"
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from string import Formatter
 
 import pytest
+from msgspec.structs import replace
 
 import placelogic
 from placelogic.report.sentences import Sentence, finding, message
@@ -26,10 +27,11 @@ ALWAYS = {"weights", "name", "axes", "axis", "i"}
 
 @pytest.mark.parametrize(("code", "variant", "entry"), ENTRIES, ids=lambda value: str(value)[:30])
 def test_an_entry_says_what_is_wrong_and_what_to_do(code: str, variant: str, entry: dict) -> None:
-    assert set(entry) <= {"message", "label", "help", "parts", "class", "shown"}
-    assert entry["message"] and entry["help"] and (entry.get("label") or code in ("UN01", "UN02", "UN03", "VA01"))
+    assert set(entry) <= {"message", "label", "help", "parts", "class", "shown", "closing"}
+    assert entry["message"] and (entry.get("help") or code.startswith("NT"))
+    assert entry.get("label") or code[:2] in ("UN", "VA", "NT")
     assert entry.get("class", "wrong") in ("wrong", "scale", "nonuniform", None)
-    texts = [entry["message"], entry.get("label", ""), entry["help"], *entry.get("shown", ()), *entry.get("parts", {}).values()]
+    texts = [entry["message"], entry.get("label", ""), entry.get("help", ""), *entry.get("shown", ()), *entry.get("parts", {}).values()]
     assert not any("\n" in text for text in texts)
     words = {name for text in texts for _, name, _, _ in Formatter().parse(text) if name is not None}
     words -= {*ALWAYS, *entry.get("parts", {})}
@@ -51,7 +53,7 @@ def test_words_and_parts() -> None:
     one = Sentence("GI01", "missing", "w", ("dp", "tp"), {"average": True, "loss": True, "term": "`aux`"})
     assert one.text("message") == "the gradient of `w` (loss `aux`) is never summed over dp, tp: contributions are missing"
     assert one.text("help") == "sum it over dp, tp, or average where each share divides by its own tokens"
-    assert message(finding(one, NOWHERE), weights="`v` and 2 more").startswith("the gradient of `v` and 2 more (loss")
+    assert message(replace(finding(one, NOWHERE), sentence=one), weights="`v` and 2 more").startswith("the gradient of `v` and 2 more (loss")
     assert Sentence("SC04", "publication: too early", "w", ("dp",)).shown(3) == (
         "new shard 3, old parameters elsewhere", "new parameters",
     )  # fmt: skip

@@ -212,7 +212,8 @@ class Section:
         """A gradient that is placed S is cut, where it still is whole."""
         _, on, shape = self.content(op)
         for rule in self.layout.group.gradients_rule.values() if shape is not None else ():
-            yield from arrays.cut(self, on, shape, rule)  # type: ignore[arg-type]
+            if rule.axis not in shape.alike:  # type: ignore[union-attr]
+                yield from arrays.cut(self, on, shape, rule)  # type: ignore[arg-type]
 
     def _update(self, buffer: str | None) -> Iterator[str]:
         layout, group = self.layout, self.layout.group
@@ -222,7 +223,8 @@ class Section:
             return
         on = self.variable(buffer)
         for rule in group.gradients_rule.values():
-            yield from arrays.cut(self, on, shape, rule)
+            if rule.axis not in shape.alike:  # what was gathered is whole
+                yield from arrays.cut(self, on, shape, rule)
         master = bool(group.weights.master)
         mine = [
             [e for e in usable if e in moments and (e in params or group.materialized)]
