@@ -50,6 +50,7 @@ class Work:
         self.terms = program.work.losses
         self._objective = program.work.objective
         self._counts = counts
+        self.even = counts is None
         self._per_item = per_item
         self.env = _environment(program, grid, quantities)
         turns = evaluate(program.work.microbatches, self.env)

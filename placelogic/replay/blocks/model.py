@@ -117,7 +117,7 @@ class BlockModel:
             chain.turn()
             lay = setting.fed(left.lays[x], shares[x])
             for term, weight in enumerate(self._weight):
-                divisor = data.single_divisor(term) if alone else data.divisor(x, term, turn)
+                divisor = data.single_divisor(term) if alone else setting.counted(term, turn, left.lays)[x]
                 seeds = self._seeds((data.seed, "counts", step, turn, term, foreign), lay)
                 yield real.gradients(left, entered, seeds * (weight / float(divisor)))
 

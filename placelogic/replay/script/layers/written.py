@@ -275,7 +275,7 @@ def named(name: str) -> str:
 
 def _said(crossing: Crossing) -> str:
     """Where a person said so."""
-    there, back = map(line_of, crossing.said)
+    there, back = (line_of(move.origin) for move in crossing.moves)
     if there == back:
         return f"  # {there[2:]}" if there else ""
     told = [f"{which}{where}" for which, where in (("forward", there), ("backward", back)) if where]
