@@ -4,8 +4,7 @@ report = placelogic.check("llama.place", at={"dp": 64})
 report.files[0].specs[0].verdict    # "proved", "refuted", "undecided", "vacuous" or "error"
 """
 
-from __future__ import annotations
-
+# Nothing is imported here, as `python -m placelogic` would find it in the current folder first.
 TYPE_CHECKING = False  # known to type checkers under this name; `typing` itself is not free
 if TYPE_CHECKING:
     from placelogic.frontends.live import from_torch as from_torch

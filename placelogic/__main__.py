@@ -1,9 +1,13 @@
 """The program: `python -m placelogic`, and `placelogic` where it is installed."""
 
-from __future__ import annotations
-
-import gc
+# `-m` looks for modules in the current folder first, which may be anybody's: not after this. So nothing is imported
+# above, not even by `from __future__`; and `placelogic` itself has been found already.
 import sys
+
+if __name__ == "__main__" and __spec__ is not None and not getattr(sys.flags, "safe_path", False):
+    del sys.path[0]
+
+import gc  # noqa: E402
 
 OBJECTS = 10_000
 """New ones between two searches for garbage, instead of Python's few hundred: a start makes a hundred thousand

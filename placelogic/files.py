@@ -1,16 +1,15 @@
-"""Which files a command is about, how a file is replaced without ever being lost, and folders that can be trusted."""
+"""Which files a command is about, and folders that can be trusted."""
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from msgspec import Struct
 
-from placelogic.problem import Problem, SpecError
+from placelogic.problem import Problem
 from placelogic.source import Span
 
 SUFFIX = ".place"
@@ -35,13 +34,18 @@ CONFIGS = (".json", ".yaml", ".yml", ".toml", ".sh", ".args")
 """What configurations of frameworks are called."""
 
 
-def find(paths: Iterable[str], *, configs: bool = False) -> tuple[Found, ...]:
+MOST_BEHIND_LINKS = 10_000
+"""Files and folders that are looked at where links lead out of a folder: a link may lead to a whole disk."""
+
+
+def find(paths: Iterable[str], *, configs: bool = False, links: bool = True) -> tuple[Found, ...]:
     """The files named, and every `*.place` file (or every configuration) below the folders named, each once
-    and in order; what is hidden is left out. A path that does not exist is kept: reading it will say so."""
+    and in order; what is hidden is left out. `links`: also below folders that links lead to. A path that does not
+    exist is kept: reading it will say so."""
     found: dict[str, Found] = {}
     suffixes = CONFIGS if configs else (SUFFIX,)
     for path in paths:
-        for one in _below(path, suffixes) if os.path.isdir(path) else (Found(path),):
+        for one in _below(path, suffixes, links) if os.path.isdir(path) else (Found(path),):
             key = os.path.abspath(one.path)
             # A file that is also named is no library by chance.
             if key not in found or (found[key].in_folder and not one.in_folder):
@@ -49,7 +53,7 @@ def find(paths: Iterable[str], *, configs: bool = False) -> tuple[Found, ...]:
     return tuple(found.values())
 
 
-def _below(folder: str, suffixes: tuple[str, ...]) -> list[Found]:
+def _below(folder: str, suffixes: tuple[str, ...], links: bool) -> list[Found]:
     found: list[Found] = []
 
     def unreadable(error: OSError) -> None:
@@ -59,51 +63,36 @@ def _below(folder: str, suffixes: tuple[str, ...]) -> list[Found]:
             Found(path, True, Problem("PL011", f"the folder `{path}` cannot be searched: {reason}", whole(path)))
         )
 
-    for parent, folders, names in os.walk(folder, onerror=unreadable):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(names):
-            if name.endswith(suffixes) and not name.startswith("."):
-                found.append(Found(os.path.join(parent, name), True))
+    def walk(top: str) -> Iterator[int]:
+        """Puts what is below into `found` and `linked`, and says how much was looked at."""
+        for parent, folders, names in os.walk(top, onerror=unreadable):
+            folders[:] = sorted(name for name in folders if not name.startswith("."))
+            seen.add(os.path.realpath(parent))
+            linked.extend(path for name in folders if os.path.islink(path := os.path.join(parent, name)))
+            for name in sorted(names):
+                if name.lower().endswith(suffixes) and not name.startswith("."):
+                    found.append(Found(os.path.join(parent, name), True))
+            yield len(folders) + len(names)
+
+    seen: set[str] = set()
+    linked: list[str] = []
+    for _ in walk(folder):
+        pass
+    room = MOST_BEHIND_LINKS
+    while links and linked:
+        path = linked.pop(0)
+        if os.path.realpath(path) in seen:
+            continue
+        for looked in walk(path):
+            room -= looked
+            if room < 0:
+                message = f"the folder `{path}` is a link to one that is too large to be searched"
+                hint = "name the file or folder that it is about, or exclude the link"
+                return [*found, Found(path, True, Problem("PL011", message, whole(path), hint))]
     if not found:
         message = f"there is no {suffixes[0] if len(suffixes) == 1 else 'configuration'} file in `{folder}`"
         found.append(Found(folder, True, Problem("PL010", message, whole(folder), "name a file, or another folder")))
     return found
-
-
-def replace(path: str, old: bytes, new: bytes) -> None:
-    """Put `new` in the place of `old`: written beside the file, then moved over it, so that at every
-    moment one of the two is there, whole. Links are followed; permissions and owner stay.
-
-    Raises SpecError: PL012 if it cannot be written, PL013 if the file is no longer `old`."""
-    import tempfile
-
-    target = os.path.realpath(path)
-    temporary: str | None = None
-    try:
-        if not os.access(target, os.W_OK):
-            raise PermissionError(None, "it is read-only")
-        before = os.stat(target)
-        handle, temporary = tempfile.mkstemp(prefix=f".{os.path.basename(target)}.", dir=os.path.dirname(target))
-        with os.fdopen(handle, "wb") as file:
-            file.write(new)
-            file.flush()
-            os.fsync(file.fileno())
-        with suppress(OSError, AttributeError):
-            os.chown(temporary, before.st_uid, before.st_gid)
-        os.chmod(temporary, stat.S_IMODE(before.st_mode))
-        with open(target, "rb") as file:
-            if file.read() != old:
-                message = f"`{path}` changed while it was being formatted, and is left as it is now"
-                raise SpecError(Problem("PL013", message, whole(path), "run the command again"))
-        os.replace(temporary, target)
-        temporary = None
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise SpecError(Problem("PL012", f"`{path}` cannot be written: {reason}", whole(path))) from None
-    finally:
-        if temporary is not None:
-            with suppress(OSError):
-                os.unlink(temporary)
 
 
 def cache_home() -> Path:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -36,7 +37,11 @@ HOMES = {
 APART = {
     "simulate": ("placelogic.prove",),
     "run": ("placelogic.prove", "placelogic.simulate", "placelogic.replay"),
-    "gate": ("placelogic.prove", "placelogic.elaborate", "placelogic.simulate"),
+    "gate": ("placelogic.prove", "placelogic.elaborate", "placelogic.simulate", "placelogic.commands"),
+    "session": ("placelogic.gate", "placelogic.commands", "placelogic.editor", "placelogic.frontends", "placelogic.replay"),
+    "requirements": ("placelogic.gate", "placelogic.commands", "placelogic.editor", "placelogic.frontends", "placelogic.replay"),
+    "evidence": ("placelogic.gate", "placelogic.commands", "placelogic.editor", "placelogic.frontends", "placelogic.replay"),
+    "mend": ("placelogic.gate", "placelogic.commands", "placelogic.editor", "placelogic.frontends", "placelogic.replay"),
     "prove": ("placelogic.cost", "placelogic.replay"),
     "syntax": ("placelogic.elaborate", "placelogic.prove", "placelogic.simulate", "placelogic.report"),
     "program": (
@@ -88,6 +93,44 @@ def test_walls(path: Path) -> None:
             assert not within(module, other), f"{room}/ must not know {other}"
 
 
+def test_the_root_is_small() -> None:
+    """What is no foundation lies in a folder that says what it is for."""
+    assert len(list(PACKAGE.glob("*.py"))) <= 8
+
+
+def test_no_imports_in_a_circle() -> None:
+    """Imports inside functions count; what only type checkers import does not."""
+    modules = {_name(path): path for path in MODULES}
+    sorter = TopologicalSorter({name: _imported(name, path, modules) for name, path in modules.items()})
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        pytest.fail(" -> ".join(error.args[1]))
+
+
+def _name(path: Path) -> str:
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _imported(name: str, path: Path, modules: Collection[str]) -> set[str]:
+    """The modules of the package that this one imports."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    typing = [node for node in ast.walk(tree) if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    apart = {inner for node in typing for statement in node.body for inner in ast.walk(statement)}
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if node in apart:
+            continue
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names} & set(modules)
+        elif isinstance(node, ast.ImportFrom):
+            # `from package import name` is about the module of that name, if there is one.
+            inner = [f"{node.module}.{alias.name}" for alias in node.names]
+            found |= {one if one in modules else node.module for one in inner} & set(modules)
+    return found - {name}
+
+
 @pytest.mark.parametrize(("library", "home"), [("z3", "prove/solver.py"), ("cvc5", "prove/second.py")])
 def test_each_solver_is_asked_in_one_place(library: str, home: str) -> None:
     """So that none can lean on the other, and cvc5 can be missing."""
@@ -111,7 +154,7 @@ def test_modules_are_short() -> None:
 
 def test_importing_the_package_loads_nothing() -> None:
     before = _loaded("pass")
-    assert _loaded("import placelogic") - before == {"placelogic", "__future__"}
+    assert _loaded("import placelogic") - before == {"placelogic"}
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["check", "--help"], ["fmt", "--help"], ["gate", "--help"]])

@@ -12,14 +12,15 @@ from placelogic.commands.importer_options import request, set_option, tokens_opt
 from placelogic.commands.options import (
     STDIN,
     STDIN_ARGUMENT,
-    Amount,
     at_option,
     files_argument,
     format_option,
     jobs_option,
     output_option,
     parse_outputs,
+    rlimit_option,
     stdin_bytes,
+    timeout_option,
     write_outputs,
 )
 
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
 @output_option
 @at_option
 @click.option("--require-stated", is_flag=True, help="Fail a proved spec that states no operation of its own.")
-@click.option("--rlimit", type=click.IntRange(min=1), metavar="N", help="Solver steps for one query.")
-@click.option("--timeout", type=Amount(0, min_open=True), metavar="SECONDS", help="Wall clock of a query.")
+@rlimit_option
+@timeout_option
 @click.option("--recheck", is_flag=True, help="Let cvc5 decide every question again; it must agree with z3.")
 @click.option("--emit-smt2", metavar="DIR", help="Write every question into DIR, to be decided without placelogic.")
 @click.option("--from", "framework", metavar="FRAMEWORK", help="FILE is a configuration of this framework.")

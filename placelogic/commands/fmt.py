@@ -35,7 +35,7 @@ def fmt(files: tuple[str, ...], only_check: bool, diff: bool) -> int:
 
     dry = only_check or diff
     changes = errors = 0
-    for one in find(files):
+    for one in find(files, links=False):
         stdin = one.path == STDIN_ARGUMENT
         path, data = (STDIN, stdin_bytes()) if stdin else (one.path, b"")
         try:

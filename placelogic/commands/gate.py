@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from placelogic.commands.options import (
-    Amount,
     complete_file,
     format_option,
     jobs_option,
     output_option,
     parse_outputs,
     print_problems,
+    rlimit_option,
+    timeout_option,
     write_outputs,
 )
 
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
 @click.option("--config-show", is_flag=True, help="Print every setting, and where it comes from.")
 @click.option("--fail-on", multiple=True, metavar="CODE", help="Let these warnings or notes fail; `warnings`: all.")
 @click.option("--require-stated", is_flag=True, help="Fail a proved spec that states no operation of its own.")
-@click.option("--rlimit", type=click.IntRange(min=1), metavar="N", help="Solver steps for one query.")
-@click.option("--timeout", type=Amount(0, min_open=True), metavar="SECONDS", help="Wall clock of a query.")
+@rlimit_option
+@timeout_option
 @click.option("--recheck", is_flag=True, help="Let cvc5 decide every question again; it must agree with z3.")
 @click.option("--baseline", metavar="FILE", help="Findings that are accepted, each with a reason.")
 @click.option("--write-baseline", is_flag=True, help="Accept what fails now: write it into the baseline.")
@@ -59,6 +60,7 @@ def gate(files: tuple[str, ...], config: str | None, config_show: bool, watch: b
     3 any undecided or vacuous.
     """
     from placelogic.gate.config import load
+    from placelogic.io.reading import shown_text
     from placelogic.problem import SpecError
     from placelogic.session.errors import failed
 
@@ -81,7 +83,7 @@ def gate(files: tuple[str, ...], config: str | None, config_show: bool, watch: b
         return _once(loaded, files, **given)
     except SpecError as error:
         path = error.problems[0].span.path
-        print_problems(failed(path, _text(path), error))
+        print_problems(failed(path, shown_text(path), error))
         return 2
 
 
@@ -159,12 +161,12 @@ def _write_baseline(loaded: Loaded, outcome: Outcome, reason: str) -> int:
     from placelogic.gate.baseline import read, written
     from placelogic.gate.run import baseline_path, judged
     from placelogic.io.quoting import shell, visible
-    from placelogic.report.formats import write_text
+    from placelogic.io.writing import write_file
     from placelogic.report.gate import failing
 
     old = _old_baseline(loaded)
     text = written(old, outcome.report.files, reason)
-    write_text(old.path, text)
+    write_file(old.path, text)
     number = text.count('"fingerprint"')
     click.echo(visible(f"{baseline_path(loaded)}: {number} finding{'s' * (number != 1)} accepted"), err=True)
     if loaded.config.baseline is None:
@@ -187,10 +189,3 @@ def _known_codes(loaded: Loaded) -> None:
             raise click.UsageError(
                 f"--fail-on: there is no code {code}; {closest(code, known_codes()) or 'see explain'}"
             )
-
-
-def _text(path: str) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""

@@ -34,8 +34,9 @@ def import_(framework: str, files: tuple[str, ...], output: str | None, ignored:
 
     Exit codes: 0 done, 2 any error. `placelogic check --from FRAMEWORK FILE` checks without writing a spec.
     """
-    from placelogic.frontends.checked import make, notes_report, write
+    from placelogic.frontends.checked import make, notes_report
     from placelogic.io.quoting import visible
+    from placelogic.io.writing import write_file
     from placelogic.problem import SpecError
     from placelogic.report.terminal import document
     from placelogic.session.errors import failed
@@ -60,7 +61,7 @@ def import_(framework: str, files: tuple[str, ...], output: str | None, ignored:
             continue
         target = os.path.join(output, os.path.splitext(os.path.basename(file))[0] + ".place") if into else output
         try:
-            write(target, made.imported.spec)
+            write_file(target, made.imported.spec)
         except SpecError as error:
             errors += 1
             print_problems(failed(target, "", error))

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from placelogic.session.settings import MOST_RLIMIT, MOST_SECONDS
+
 if TYPE_CHECKING:
     from placelogic.report.diagnostic import FileReport, Report
     from placelogic.report.formats import Output
@@ -89,6 +91,14 @@ jobs_option = click.option(
 )
 
 
+rlimit_option = click.option(
+    "--rlimit", type=click.IntRange(1, MOST_RLIMIT), metavar="N", help="Solver steps for one query."
+)
+timeout_option = click.option(
+    "--timeout", type=Amount(0, MOST_SECONDS, min_open=True), metavar="SECONDS", help="Wall clock of a query."
+)
+
+
 def parse_outputs(texts: Iterable[str]) -> list[Output]:
     """The files to write. Raises click.UsageError."""
     from placelogic.report.formats import Output
@@ -120,8 +130,10 @@ def write_outputs(report: Report, form: str, outputs: Sequence[Output], text: Ca
 
 
 def stdin_bytes() -> bytes:
+    from placelogic.io.reading import MAX_BYTES
+
     # Python leaves None where the shell closed the stream.
-    return b"" if sys.stdin is None else sys.stdin.buffer.read()
+    return b"" if sys.stdin is None else sys.stdin.buffer.read(MAX_BYTES + 1)
 
 
 def print_problems(file: FileReport) -> None:

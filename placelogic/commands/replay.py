@@ -44,7 +44,8 @@ def replay(file: str, name: str | None, form: str, script: str | None, **wishes:
     Exit codes: 0 what happens is what the verdicts say, 1 it is not, 2 any error, 3 nothing was decided.
     """
     from placelogic.io.quoting import visible
-    from placelogic.replay.specs import Wishes, replay_text, script_of, write_script
+    from placelogic.io.writing import write_file
+    from placelogic.replay.specs import Wishes, replay_text, script_of
     from placelogic.report.replay import as_json, lines
     from placelogic.report.terminal import Printer, Stages
     from placelogic.session.errors import failed
@@ -56,7 +57,7 @@ def replay(file: str, name: str | None, form: str, script: str | None, **wishes:
         text = decode(stdin_bytes(), STDIN) if path == STDIN else read_source(path)
         if script is not None:
             program, shown = script_of(text, path, name, stages.tell)
-            write_script(program, script)
+            write_file(script, program)
             stages.clear()
             click.echo(visible(f"{script} shows {shown}"))
             return 0

@@ -1,16 +1,12 @@
-"""Costs in LaTeX: a booktabs table, displayed formulas, or a whole document.
-
-An axis stands for its size, and is written N with its name as index (`dp` is N_{dp}, `N` is N); `P`,
-`Psi` and `params` are Psi; names of Greek letters are these letters; other long names are upright.
-"""
+"""Costs in LaTeX: a booktabs table, displayed formulas, or a whole document."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import sympy
-from sympy.printing.latex import LatexPrinter, tex_greek_dictionary, translate
 
+from placelogic.cost.letters import Writer
 from placelogic.cost.tables import Row, Table, tables
 from placelogic.cost.text import human
 from placelogic.cost.totals import Cost
@@ -19,45 +15,8 @@ from placelogic.io import quoting
 TERMS_PER_LINE = 4
 
 
-class Writer(LatexPrinter):
-    """sympy's printer, with the field's symbols."""
-
-    def __init__(self, axes: Iterable[str] = ()) -> None:
-        super().__init__({"fold_short_frac": False})
-        self._axes = frozenset(axes)
-
-    def _print_Symbol(self, expr: sympy.Symbol, style: str = "plain") -> str:
-        return letter(expr.name, axis=expr.name in self._axes)
-
-    def _print_Max(self, expr: sympy.Max) -> str:
-        return rf"\max\left({', '.join(map(self._print, expr.args))}\right)"
-
-    def _print_Min(self, expr: sympy.Min) -> str:
-        return rf"\min\left({', '.join(map(self._print, expr.args))}\right)"
-
-
-def letter(name: str, *, axis: bool = False) -> str:
-    """The symbol of a size."""
-    plain = name.rstrip("_")
-    if axis and plain != "N":
-        return f"N_{{{quoting.latex(plain)}}}"
-    if plain in ("P", "Psi", "params"):
-        return r"\Psi"
-    if len(plain) == 1:
-        return plain
-    greek = translate(plain)
-    if plain.lower() in tex_greek_dictionary or greek != plain:
-        return greek if greek.startswith("\\") else rf"\mathrm{{{greek}}}"
-    return rf"\mathrm{{{quoting.latex(plain)}}}"
-
-
 def writer(cost: Cost) -> Writer:
     return Writer(cost.axes)
-
-
-def inline(name: str, expr: sympy.Expr, axes: Iterable[str] = ()) -> str:
-    """For notebooks."""
-    return rf"$\displaystyle {name} = {Writer(axes).doprint(expr)}$"
 
 
 def fragment(costs: Sequence[Cost], per: str) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from placelogic.cost.latex import Writer, writer
+from placelogic.cost.latex import writer
+from placelogic.cost.letters import Writer
 from placelogic.cost.tables import Row, tables
 from placelogic.cost.text import human
 from placelogic.cost.totals import Cost

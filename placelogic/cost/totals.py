@@ -67,7 +67,7 @@ class Memory(Struct, frozen=True):
         )
 
     def _repr_latex_(self) -> str:
-        from placelogic.cost.latex import inline
+        from placelogic.cost.letters import inline
 
         return inline("M", self.peak, self.cost.axes)
 
@@ -103,7 +103,7 @@ class Traffic(Struct, frozen=True):
         return self.cost.busiest(lambda c: c.sent if c.axes == axes else sympy.Integer(0))
 
     def _repr_latex_(self) -> str:
-        from placelogic.cost.latex import inline
+        from placelogic.cost.letters import inline
 
         return inline("T", self.sent, self.cost.axes)
 
@@ -227,7 +227,7 @@ class Cost(Struct, frozen=True):
         return sympy.Piecewise((alone, sympy.Eq(axis, 1)), (others, True))
 
     def _repr_latex_(self) -> str:
-        from placelogic.cost.latex import inline
+        from placelogic.cost.letters import inline
 
         return inline("M", self.memory.peak, self.axes)
 

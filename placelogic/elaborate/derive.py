@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from placelogic.elaborate.facts import facts_of
 from placelogic.elaborate.stated import Stated
+from placelogic.program.catalog import WHOLE_TENSOR_DIMS, Needs
 from placelogic.program.expr import TOKENS, Binary, Expr, Name, Num, number
 from placelogic.program.facts import Fact
 from placelogic.program.program import (
@@ -28,6 +29,7 @@ from placelogic.program.program import (
     Clip,
     Cut,
     FetchParams,
+    GatherGradients,
     GatherParams,
     Loop,
     LossTerm,
@@ -189,12 +191,27 @@ def _grouped(reductions: list[_Reduction], weights: Weights) -> list[Op]:
     return ops
 
 
+def _wanted_whole(program: Program, weights: Weights) -> list[Axes]:
+    """The cuts of gradients that are gathered for an optimizer that needs more than elements, and has the rest whole."""
+    found: list[Axes] = []
+    if weights.optimizer.needs is Needs.ELEMENT:
+        return found
+    for axis in program.mesh.axes:
+        cut = weights.gradients.cut(axis)
+        whole = all(layout.cut(axis) is None for layout in (weights.optimizer_state, weights.params))
+        if cut is not None and whole and cut.dimension not in WHOLE_TENSOR_DIMS and cut.axes not in found:
+            found.append(cut.axes)
+    return found
+
+
 def _finish(program: Program, weights: Weights, derived: Origin) -> list[Op]:
     """Clip, update, and bring every copy up to date."""
     ops: list[Op] = []
     on_host = weights.optimizer_state.host is not None or weights.params.host is not None
     if program.clip is not None:
         ops.append(Clip(derived))
+    whole = _wanted_whole(program, weights)
+    ops += [GatherGradients(axes, derived) for axes in reversed(whole)]
     if weights.optimizer_state.host is not None:
         ops.append(OffloadGradients(derived))
     ops.append(Update(None, derived))
@@ -205,7 +222,7 @@ def _finish(program: Program, weights: Weights, derived: Origin) -> list[Op]:
     published: list[Axes] = []
     for axis in program.mesh.axes:
         cut = weights.optimizer_state.cut(axis) or weights.gradients.cut(axis)
-        if cut is None or weights.params.cut(axis) is not None:
+        if cut is None or weights.params.cut(axis) is not None or any(axis in axes for axes in whole):
             continue
         if cut.axes not in published:
             published.append(cut.axes)

@@ -13,6 +13,7 @@ from placelogic.elaborate.log import Log
 from placelogic.problem import SpecError, closest
 from placelogic.source import Span
 from placelogic.syntax import ast
+from placelogic.syntax.imports import MAX_FILES, MAX_TOTAL
 
 MAX_IMPORTS = 30
 """How deep imports may be nested."""
@@ -120,6 +121,7 @@ class Reader(Struct):
     log: Log
     _known: dict[Path, Imported | None] = field(default_factory=dict)
     _reading: list[Path] = field(default_factory=list)
+    _sizes: list[int] = field(default_factory=list)
 
     @classmethod
     def of(cls, path: str, log: Log) -> Reader:
@@ -186,6 +188,10 @@ class Reader(Struct):
             self.log.add("PL303", f"imports are nested more than {MAX_IMPORTS} deep", node.span, "flatten them")
             return None
         if path not in self._known:
+            if len(self._known) >= MAX_FILES or sum(self._sizes) > MAX_TOTAL:
+                self.log.add("PL303", f"more than {MAX_FILES} files, or {MAX_TOTAL} bytes, are imported", node.span,
+                             "import what is needed")  # fmt: skip
+                return None
             self._known[path] = self._read(path, node)
         return self._known[path]
 
@@ -211,12 +217,14 @@ class Reader(Struct):
         from placelogic.syntax.read import read_source
 
         try:
-            tree = parse(read_source(path), str(path))
+            text = read_source(path)
+            self._sizes.append(len(text))
+            tree = parse(text, str(path))
         except SpecError as error:
             self._broken(node, error.problems[0].message, error.problems[0].span)
             return None
         scope = Scope()
-        inner = Reader(self.root, Log(), self._known, self._reading)
+        inner = Reader(self.root, Log(), self._known, self._reading, self._sizes)
         self._reading.append(path)
         statements = inner.statements(tree.statements, path.parent, scope, set(), path)
         self._reading.pop()

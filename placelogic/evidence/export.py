@@ -10,12 +10,13 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from placelogic import __version__
 from placelogic.files import whole
+from placelogic.io.reading import Unreadable, read_file
+from placelogic.io.writing import put_all, unwritable
 from placelogic.problem import Problem, SpecError
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 SCHEMA = "placelogic/smt2/1"
 MANIFEST = "manifest.json"
+MOST_MANIFEST = 100_000_000
+"""Bytes."""
 
 
 class Export:
@@ -60,22 +63,12 @@ class Export:
         )
 
     def write(self) -> None:
-        """Raises SpecError PL012. The manifest comes first, so that a folder left halfway is known as ours,
-        and what is missing in it is known as well."""
+        """Raises SpecError PL012. The manifest comes first, so that a folder left halfway is known as ours."""
         manifest = json.dumps(self._manifest(), indent=2) + "\n"
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            for name in self._old:
-                _remove(self._folder, name)
-            (self._folder / MANIFEST).write_bytes(manifest.encode())
-            for name, text in self._files.items():
-                file = self._folder / name
-                file.parent.mkdir(exist_ok=True)
-                file.write_bytes(text.encode())
+            put_all(self._folder, {MANIFEST: manifest, **self._files}, filter(_named_by_us, self._old))
         except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            path = str(error.filename or self._folder)
-            raise SpecError(Problem("PL012", f"`{path}` cannot be written: {reason}", whole(path))) from None
+            raise unwritable(str(self._folder), error) from None
 
     def _manifest(self) -> dict[str, Any]:
         from placelogic.prove.solver import version
@@ -131,13 +124,14 @@ def _ours(folder: Path) -> tuple[str, ...]:
             return ()
         if not folder.is_dir():
             raise _not_ours(folder, "it is a file")
-        manifest = json.loads((folder / MANIFEST).read_bytes())
+        manifest = json.loads(read_file(folder / MANIFEST, MOST_MANIFEST))
         if manifest["schema"] == SCHEMA:
             return tuple(str(entry["file"]) for spec in manifest["specs"] for entry in spec["questions"])
+    except Unreadable as error:
+        raise _not_ours(folder, "it is not empty" if error.kind == "missing" else str(error)) from None
     except OSError as error:
-        reason = "it is not empty" if isinstance(error, FileNotFoundError) else (error.strerror or "unreadable").lower()
-        raise _not_ours(folder, reason) from None
-    except (ValueError, KeyError, TypeError):
+        raise _not_ours(folder, (error.strerror or "unreadable").lower()) from None
+    except (ValueError, KeyError, TypeError, RecursionError):
         pass
     raise _not_ours(folder, f"its {MANIFEST} is not of this program")
 
@@ -147,12 +141,6 @@ def _not_ours(folder: Path, reason: str) -> SpecError:
     return SpecError(Problem("PL016", message, whole(str(folder)), "name a folder that is new or empty"))
 
 
-def _remove(folder: Path, name: str) -> None:
-    """A file of an earlier run, and its folder when that is empty. Whatever else a manifest names is left alone."""
-    if not re.fullmatch(r"[\w.-]+/\d+-\w+\.smt2", name) or name.startswith("."):
-        return
-    file = folder / name
-    with suppress(FileNotFoundError):
-        file.unlink()
-    with suppress(OSError):
-        file.parent.rmdir()
+def _named_by_us(name: str) -> bool:
+    """Whatever else a manifest names is left alone."""
+    return re.fullmatch(r"[\w.-]+/\d+-\w+\.smt2", name) is not None and not name.startswith(".")

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from placelogic import __version__
 from placelogic.evidence.export import Export, slug
+from placelogic.io.writing import put
 from placelogic.problem import Problem, SpecError
 from placelogic.report.diagnostic import FileReport, Finding, Obligations, Recheck, SpecReport
 from placelogic.session.errors import failed
@@ -162,6 +163,6 @@ def _save(folder: Path, spec: str, basis: Basis, second: Second) -> tuple[Path, 
     stem = f"{slug(spec)}-{slug(question.name)}-{digest[:8]}"
     folder.mkdir(parents=True, exist_ok=True)
     paths = folder / f"{stem}.smt2", folder / f"{stem}.json"
-    paths[0].write_bytes(text.encode())
-    paths[1].write_bytes((json.dumps(said, indent=2) + "\n").encode())
+    put(paths[0], text)
+    put(paths[1], json.dumps(said, indent=2) + "\n")
     return paths

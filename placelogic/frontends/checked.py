@@ -9,8 +9,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from placelogic.evidence.gather import gather
-from placelogic.files import Found, whole
-from placelogic.problem import Problem, SpecError
+from placelogic.files import Found
+from placelogic.problem import SpecError
 from placelogic.report.diagnostic import FileReport, Finding, SpecReport
 from placelogic.session.check import check_text
 from placelogic.session.errors import failed
@@ -99,13 +99,3 @@ def notes_report(made: Made) -> FileReport:
     left_out = tuple(Finding(p.code, "warning", p.message, p.span, help=p.hint) for p in made.imported.problems)
     findings = (*left_out, *made.imported.findings)
     return FileReport(made.imported.path, (SpecReport("import", "proved", findings=findings),), made.text)
-
-
-def write(path: str, spec: str) -> None:
-    """Write a spec to a file. Raises SpecError PL012."""
-    try:
-        with open(path, "w", encoding="utf-8", newline="\n") as file:
-            file.write(spec)
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise SpecError(Problem("PL012", f"`{path}` cannot be written: {reason}", whole(path))) from None

@@ -18,6 +18,7 @@ from msgspec.structs import asdict
 
 from placelogic.files import whole
 from placelogic.gate.allow import acceptable
+from placelogic.io.reading import Unreadable, read_text
 from placelogic.problem import Problem, SpecError
 from placelogic.report.diagnostic import FileReport
 from placelogic.report.fingerprint import fingerprints
@@ -25,6 +26,7 @@ from placelogic.source import Span
 
 SCHEMA = "placelogic/baseline/1"
 NAME = "placelogic-baseline.json"
+MAX_BYTES = 20_000_000
 _KEYS = ("path", "spec", "code", "weights", "fingerprint", "reason")
 
 
@@ -73,12 +75,10 @@ def _places(text: str, path: str) -> dict[str, Span]:
 def read(path: str) -> Baseline:
     """The baseline in a file. Raises SpecError: PL034 where it is none, or an entry has no reason."""
     try:
-        with open(path, encoding="utf-8") as file:
-            text = file.read()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        text = read_text(path, MAX_BYTES)
+    except Unreadable as error:
         hint = "`placelogic gate --write-baseline` writes one"
-        raise SpecError(Problem("PL034", f"the baseline cannot be read: {reason}", whole(path), hint)) from None
+        raise SpecError(Problem("PL034", f"the baseline cannot be read: {error}", whole(path), hint)) from None
     try:
         form = json.loads(text)
         if not isinstance(form, dict) or form.get("schema") != SCHEMA:

@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
@@ -22,6 +21,8 @@ from msgspec import Struct, field
 
 from placelogic import __version__
 from placelogic.files import Found, cache_home, private
+from placelogic.io.reading import read_file
+from placelogic.io.writing import put
 from placelogic.report.diagnostic import FileReport, Report
 from placelogic.report.json import as_dict
 from placelogic.report.load import file_report
@@ -31,6 +32,9 @@ from placelogic.syntax.read import decode, normalised
 
 MAX_ENTRIES = 20_000
 """Of one version; when there are more, the older half goes."""
+
+MAX_ENTRY = 50_000_000
+"""Bytes."""
 
 _FORM = 1
 _DECIDED = ("proved", "refuted", "vacuous")
@@ -83,9 +87,9 @@ class Cache(Struct):
         if self.folder is None or found.data is None:
             return None
         try:
-            entry = json.loads((self.folder / self._key(found)).read_text(encoding="utf-8"))
+            entry = json.loads(read_file(self.folder / self._key(found), MAX_ENTRY))
             now = imported(found.data, folder_of(found.path), self._content)  # a link may lead elsewhere by now
-            if {path: _sha(content) for path, content in now.items()} != entry["imports"]:
+            if now is None or {path: _sha(content) for path, content in now.items()} != entry["imports"]:
                 return None
             text = normalised(decode(found.data, found.path))
             report = file_report(entry["file"], text, {}, entry["library"])
@@ -97,10 +101,10 @@ class Cache(Struct):
         self.hits += 1
         return FileReport(report.path, report.specs, report.text, sources, report.library)
 
-    def keep(self, found: Found, report: FileReport, imports: Mapping[str, bytes | None]) -> None:
+    def keep(self, found: Found, report: FileReport, imports: Mapping[str, bytes | None] | None) -> None:
         """Keep a decided report. `imports`: what the file imported before it was checked; if that has changed
-        meanwhile, nobody knows which of the two was read."""
-        if self.folder is None or found.data is None or not decided(report):
+        meanwhile, nobody knows which of the two was read; None: nobody knows what it imports."""
+        if self.folder is None or found.data is None or imports is None or not decided(report):
             return
         if imported(found.data, folder_of(found.path)) != imports:
             return
@@ -146,15 +150,7 @@ class Cache(Struct):
     def _write(self, name: str, data: bytes) -> None:
         """Whole or not at all, whoever else writes it. Raises OSError."""
         assert self.folder is not None
-        handle, temporary = tempfile.mkstemp(prefix=".", dir=self.folder)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-            os.replace(temporary, self.folder / name)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(temporary)
-            raise
+        put(self.folder / name, data, durable=False, private=True)
 
 
 def decided(report: FileReport) -> bool:

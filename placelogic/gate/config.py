@@ -16,14 +16,18 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from placelogic.files import whole
-from placelogic.gate.allow import known_codes
-from placelogic.gate.policy import WARNINGS
+from placelogic.gate.values import READ
+from placelogic.io.quoting import toml, visible
+from placelogic.io.reading import Unreadable, read_text
 from placelogic.problem import Problem, SpecError, closest
 from placelogic.source import Span
 
 OWN = "placelogic.toml"
 PROJECT = "pyproject.toml"
 DEFAULT = "default"
+MAX_BYTES = 1_000_000
+MOST_SETTINGS = 100
+"""So that a hostile file ends quickly, with every problem told."""
 
 
 class Config(Struct, frozen=True):
@@ -72,8 +76,11 @@ class Loaded(Struct, frozen=True):
         """Every setting as a line of TOML, with where it comes from."""
         rows = [(_shown(name, getattr(self.config, name)), name) for name in Config.__struct_fields__]
         width = max(len(text) for text, _ in rows)
-        head = f"# root: {os.path.relpath(self.root)}\n" + (f"# file: {self.path}\n" if self.path else "# file: none\n")
-        return head + "".join(f"{text:<{width}}  # {self.origin(name)}\n" for text, name in rows)
+        head = f"# root: {visible(os.path.relpath(self.root))}\n# file: {visible(self.path) if self.path else 'none'}\n"
+        return head + "".join(f"{text:<{width}}  # {visible(self.origin(name))}\n" for text, name in rows)
+
+
+_LONG_NAME = re.compile(r"(?:\.[ \t]*[\w\"'-][^.\n=\[\]{},]{0,200}){50}")
 
 
 def load(named: str | None = None) -> Loaded:
@@ -87,6 +94,9 @@ def load(named: str | None = None) -> Loaded:
     if table is None:
         hint = "name a file with a table [tool.placelogic]"
         raise SpecError(Problem("PL035", "there is no table [tool.placelogic] in this file", whole(path), hint))
+    if len(table) > MOST_SETTINGS:
+        message = f"this has {len(table)} settings, and there are {len(READ)}"
+        raise SpecError(Problem("PL036", message, whole(path), "keep what is placelogic's"))
     lines = {key: _line_of(key, text, prefix) for key in table}
     problems: list[Problem] = []
     values: dict[str, Any] = {}
@@ -95,13 +105,13 @@ def load(named: str | None = None) -> Loaded:
     for key, value in table.items():
         span = Span(path, lines[key], 1, lines[key], 2)
         name = key.replace("-", "_")
-        if name not in _READ or "_" in key:
+        if name not in READ or "_" in key:
             known = [_key(name) for name in Config.__struct_fields__]
             hint = closest(key.replace("_", "-"), known) or f"there are {', '.join(known)}"
             problems.append(Problem("PL036", f"there is no setting `{key}`", span, hint))
             continue
         try:
-            values[name] = _READ[name](value)
+            values[name] = READ[name](value)
             origins[name] = f"{shown}:{lines[key]}"
         except ValueError as error:
             problems.append(Problem("PL036", f"`{key}` {error}", span))
@@ -113,8 +123,10 @@ def load(named: str | None = None) -> Loaded:
 def configured(folder: str) -> str | None:
     """The file in this very folder that configures placelogic. Raises SpecError where two do."""
     own, project = os.path.join(folder, OWN), os.path.join(folder, PROJECT)
-    told = os.path.isfile(project) and "placelogic" in _text(project) and _table(project, _text(project))[0] is not None
-    if not os.path.isfile(own):
+    # A link that leads nowhere, or a folder, is a file that cannot be read: not none at all.
+    text = _text(project) if os.path.lexists(project) else ""
+    told = "placelogic" in text and _table(project, text)[0] is not None
+    if not os.path.lexists(own):
         return project if told else None
     if told:
         message = f"`{OWN}` and `{PROJECT}` beside it both configure placelogic"
@@ -135,11 +147,9 @@ def _search() -> str | None:
 
 def _text(path: str) -> str:
     try:
-        with open(path, encoding="utf-8") as file:
-            return file.read()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
-        raise SpecError(Problem("PL035", f"the configuration cannot be read: {reason}", whole(path))) from None
+        return read_text(path, MAX_BYTES)
+    except Unreadable as error:
+        raise SpecError(Problem("PL035", f"the configuration cannot be read: {error}", whole(path))) from None
 
 
 def _table(path: str, text: str) -> tuple[dict[str, Any] | None, str]:
@@ -147,9 +157,15 @@ def _table(path: str, text: str) -> tuple[dict[str, Any] | None, str]:
         import tomllib
     else:
         import tomli as tomllib
+    if long := _LONG_NAME.search(text):  # the reader takes its length squared
+        line = text.count("\n", 0, long.start()) + 1
+        place = Span(path, line, 1, line, 2)
+        raise SpecError(Problem("PL035", "this is nested too deeply to be read: a name has more than 50 parts", place))
     try:
         form = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except RecursionError:
+        raise SpecError(Problem("PL035", "this is nested too deeply to be read", whole(path))) from None
+    except ValueError as error:  # also for a number of thousands of digits
         at = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
         line, column = (int(at[1]), int(at[2])) if at else (text.rstrip("\n").count("\n") + 1, 1)
         said = str(error).split(" (at ")[0]
@@ -166,107 +182,13 @@ def _line_of(key: str, text: str, prefix: str) -> int:
     """Where the key is written, as far as a look at the lines tells; TOML readers do not say."""
     table = ""
     for number, line in enumerate(text.split("\n"), 1):
-        if header := re.match(r"\s*\[\s*([^\[\]]+?)\s*\]", line):
+        if header := re.match(r"\s*\[([^\[\]]+)\]", line):
             table = header[1].replace(" ", "")
             if table == ".".join(filter(None, (prefix, key))):
                 return number
         elif table == prefix and re.match(rf"\s*[\"']?{re.escape(key)}[\"']?\s*[.=]", line):
             return number
     return 1
-
-
-# --- what a value may be ---------------------------------------------------------------------
-
-
-def _texts(value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(one, str) and one for one in value):
-        raise ValueError("is a list of texts")
-    return tuple(value)
-
-
-def _paths(value: Any) -> tuple[str, ...]:
-    found = _texts(value)
-    if not found:
-        raise ValueError("names no path, so there would be nothing to check")
-    return found
-
-
-def _sizes(value: Any) -> dict[str, int]:
-    if not isinstance(value, dict) or not all(_is_count(one) for one in value.values()):
-        raise ValueError("is a table of names and positive whole numbers, as in { dp = 64 }")
-    return dict(value)
-
-
-def _budget(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ValueError('is a text with a unit, as in "80 GiB"')
-    budget_statement(value, whole(""))
-    return value
-
-
-def _codes(value: Any) -> tuple[str, ...]:
-    found = _texts(value)
-    for code in found:
-        if code != WARNINGS and code not in known_codes():
-            near = closest(code, known_codes())
-            raise ValueError(f"names `{code}`, which is no code of a finding" + (f": {near}" if near else ""))
-    return found
-
-
-def _flag(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise ValueError("is true or false")
-    return value
-
-
-def _count(value: Any) -> int:
-    if not _is_count(value):
-        raise ValueError("is a positive whole number")
-    return value
-
-
-def _seconds(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < float("inf"):
-        raise ValueError("is a number of seconds, more than 0")
-    return float(value)
-
-
-def _name(value: Any) -> str:
-    if not isinstance(value, str) or not value:
-        raise ValueError("is the name of a file")
-    return value
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
-
-
-_READ = {
-    "paths": _paths,
-    "exclude": _texts,
-    "minimum_sizes": _sizes,
-    "budget": _budget,
-    "fail_on": _codes,
-    "require_stated": _flag,
-    "rlimit": _count,
-    "timeout": _seconds,
-    "recheck": _flag,
-    "baseline": _name,
-}
-
-
-def budget_statement(text: str, place: Span) -> Any:
-    """The budget as a statement of the language that stands at this place. Raises ValueError."""
-    from placelogic.syntax import ast
-    from placelogic.syntax.parse import parse
-
-    try:
-        statements = parse(f"budget {text}\n", "").statements
-    except SpecError:
-        statements = ()
-    if len(statements) != 1 or not isinstance(statements[0], ast.BudgetStmt) or "\n" in text:
-        raise ValueError('is a size with a unit, as in "80 GiB"')
-    return replace(statements[0], span=place)
 
 
 # --- as TOML ------------------------------------------------------------------------------------
@@ -280,17 +202,19 @@ def _shown(name: str, value: Any) -> str:
     return f"# {_key(name)} is not set" if value is None else f"{_key(name)} = {_toml(value)}"
 
 
-def _toml(value: Any) -> str:
-    import json
+def _name_of(name: str) -> str:
+    return name if re.fullmatch("[A-Za-z0-9_-]+", name) else toml(name)
 
+
+def _toml(value: Any) -> str:
     match value:
         case bool():
             return "true" if value else "false"
         case str():
-            return json.dumps(value, ensure_ascii=False)
+            return toml(value)
         case tuple():
             return "[" + ", ".join(_toml(one) for one in value) + "]"
         case dict():
-            return "{ " + ", ".join(f"{name} = {size}" for name, size in value.items()) + " }" if value else "{}"
+            return "{ " + ", ".join(f"{_name_of(name)} = {size}" for name, size in value.items()) + " }" if value else "{}"
         case _:
             return str(value)

@@ -14,8 +14,10 @@ from msgspec.structs import replace
 from placelogic.files import Found, find, whole
 from placelogic.gate import baseline as baselines
 from placelogic.gate.cache import Cache
-from placelogic.gate.config import Loaded, budget_statement
+from placelogic.gate.config import Loaded
 from placelogic.gate.policy import Policy
+from placelogic.gate.values import budget_statement
+from placelogic.io.reading import shown_text
 from placelogic.problem import Problem, SpecError
 from placelogic.report.diagnostic import UNUSED, FileReport, Finding, Report
 from placelogic.session.parallel import reports, worthwhile
@@ -150,8 +152,7 @@ def _unknown_sizes(loaded: Loaded, files: Sequence[FileReport]) -> tuple[FileRep
     )
     if not unused or loaded.path is None:
         return ()
-    text = Path(loaded.path).read_text(encoding="utf-8", errors="replace")
-    return (FileReport(loaded.path, (), text, findings=unused),)
+    return (FileReport(loaded.path, (), shown_text(loaded.path), findings=unused),)
 
 
 def _excluded(path: str, loaded: Loaded) -> bool:

@@ -6,6 +6,9 @@ import os
 
 from msgspec import Struct
 
+from placelogic.io.quoting import shell, toml
+from placelogic.io.writing import put, unwritable
+
 CONFIGURATION = """\
 # What `placelogic gate` checks in this repository. `placelogic gate --config-show` prints every
 # setting and where it comes from; docs/gate.md of placelogic explains them.
@@ -72,7 +75,8 @@ class Started(Struct, frozen=True):
 
 
 def start(root: str, folder: str = "specs") -> Started:
-    """Write a commented configuration and a commented spec below `root`. Raises OSError."""
+    """Write a commented configuration and a commented spec below `root`. Raises SpecError, and OSError
+    where the folder cannot be made."""
     from placelogic.gate.config import OWN, configured
 
     shown = folder.replace(os.sep, "/")
@@ -83,16 +87,17 @@ def start(root: str, folder: str = "specs") -> Started:
     if before is not None:
         kept.append(before)
     else:
-        _write(os.path.join(root, OWN), CONFIGURATION.format(folder=shown), written, kept)
+        _write(os.path.join(root, OWN), CONFIGURATION.format(folder=toml(shown)[1:-1]), written, kept)
     os.makedirs(os.path.join(root, folder), exist_ok=True)
-    _write(spec, SPEC.format(path=f"{shown}/training.place"), written, kept)
+    _write(spec, SPEC.format(path=shell(f"{shown}/training.place")), written, kept)
     return Started(tuple(written), tuple(kept))
 
 
 def _write(path: str, text: str, written: list[str], kept: list[str]) -> None:
     try:
-        with open(path, "x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
+        put(path, text, new=True)
         written.append(path)
     except FileExistsError:
         kept.append(path)
+    except OSError as error:
+        raise unwritable(path, error) from None

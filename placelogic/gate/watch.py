@@ -48,7 +48,7 @@ def watched(loaded: Loaded, files: Sequence[str]) -> set[str]:
     found = {one.path for one in discover(loaded, files) if one.problem is None}
     for path in list(found):
         data = content_of(path)
-        found |= set(imported(data, folder_of(path))) if data else set()
+        found |= set(imported(data, folder_of(path)) or ()) if data else set()
     found.add(loaded.path or OWN)
     found |= {OWN, PROJECT, baseline_path(loaded)}
     return found

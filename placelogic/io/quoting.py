@@ -3,6 +3,7 @@ through one of these functions, so that it stays text. JSON and XML are written 
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import unicodedata
@@ -68,6 +69,11 @@ def github(text: str) -> str:
 def github_property(text: str) -> str:
     """The value of a property of such a command."""
     return github(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def toml(text: str) -> str:
+    """A text with its quotes; what is no character cannot be said in TOML, and is shown."""
+    return json.dumps(re.sub(r"[\ud800-\udfff]", lambda one: visible(one[0]), text), ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def shell(text: str) -> str:

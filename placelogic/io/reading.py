@@ -72,3 +72,11 @@ def read_text(path: str | os.PathLike[str], most: int = MAX_BYTES) -> str:
         return read_file(path, most).decode("utf-8")
     except UnicodeDecodeError:
         raise Unreadable("denied", "it is not UTF-8 text") from None
+
+
+def shown_text(path: str | os.PathLike[str]) -> str:
+    """The text of a file whose problems are told, to show their lines; nothing where it cannot be read."""
+    try:
+        return read_file(path).decode("utf-8", "replace")
+    except Unreadable:
+        return ""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
+from placelogic.io.reading import Unreadable, read_file
 from placelogic.problem import Problem, SpecError
 from placelogic.source import Span
 
@@ -25,10 +27,36 @@ def unwritable(path: str, error: OSError | ValueError) -> SpecError:
     return SpecError(Problem("PL012", f"`{path}` cannot be written: {reason}", Span(path, 1, 1, 1, 1)))
 
 
-def put(path: str | os.PathLike[str], content: str | bytes, *, new: bool = False, durable: bool = True) -> None:
+def replace_file(path: str, old: bytes, new: bytes) -> None:
+    """Put `new` in the place of `old`. Raises SpecError: PL012 if it cannot be written, PL013 if the file is no
+    longer `old`."""
+    try:
+        put(path, new, old=old)
+    except Changed:
+        message = f"`{path}` changed while it was being formatted, and is left as it is now"
+        raise SpecError(Problem("PL013", message, Span(path, 1, 1, 1, 1), "run the command again")) from None
+    except (OSError, ValueError) as error:
+        raise unwritable(path, error) from None
+
+
+class Changed(Exception):
+    """The file is not what it was when it was read."""
+
+
+def put(
+    path: str | os.PathLike[str],
+    content: str | bytes,
+    *,
+    new: bool = False,
+    old: bytes | None = None,
+    durable: bool = True,
+    private: bool = False,
+) -> None:
     """Written beside the file, then moved over it: at every moment the old content or the new one is there, whole.
     Links are followed; permissions and owner stay. A pipe or a device is written into. `new`: there must be no
-    such file. `durable`: wait until it is on the disk. Raises OSError (FileExistsError where `new`)."""
+    such file. `old`: what must be in it. `durable`: wait until it is on the disk. `private`: a
+    new file is for this user only. Raises OSError (FileExistsError
+    where `new`), and Changed where it is not `old`."""
     import tempfile
 
     data = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
@@ -49,7 +77,10 @@ def put(path: str | os.PathLike[str], content: str | bytes, *, new: bool = False
             file.flush()
             if durable:
                 os.fsync(file.fileno())
-        _dress(temporary, before)
+        if before is not None or not private:
+            _dress(temporary, before)
+        if old is not None and _content(target, len(old)) != old:
+            raise Changed
         if new:
             _take(temporary, target)
         else:
@@ -58,6 +89,13 @@ def put(path: str | os.PathLike[str], content: str | bytes, *, new: bool = False
         with suppress(OSError):
             os.unlink(temporary)
         raise
+
+
+def _content(target: str, most: int) -> bytes | None:
+    try:
+        return read_file(target, most)
+    except Unreadable:
+        return None
 
 
 def _status(target: str) -> os.stat_result | None:
@@ -91,3 +129,33 @@ def _take(temporary: str, target: str) -> None:
         os.replace(temporary, target)
         return
     os.unlink(temporary)
+
+
+def put_all(folder: str | os.PathLike[str], files: Mapping[str, str], old: Iterable[str] = ()) -> None:
+    """Files by their names below the folder, all or none: they are written into a folder inside, and moved only when
+    every one is whole. `old`: files that go before. Raises OSError."""
+    import shutil
+    import tempfile
+
+    there = os.path.isdir(folder)
+    os.makedirs(folder, exist_ok=True)
+    staged = None
+    try:
+        staged = tempfile.mkdtemp(prefix=".placelogic-", dir=folder)
+        for name, text in files.items():
+            os.makedirs(os.path.dirname(os.path.join(staged, name)), exist_ok=True)
+            put(os.path.join(staged, name), text)
+        for name in old:
+            with suppress(FileNotFoundError):
+                os.unlink(os.path.join(folder, name))
+            with suppress(OSError):
+                os.rmdir(os.path.dirname(os.path.join(folder, name)))
+        for name in files:
+            os.makedirs(os.path.dirname(os.path.join(folder, name)), exist_ok=True)
+            os.replace(os.path.join(staged, name), os.path.join(folder, name))
+    finally:
+        if staged is not None:
+            shutil.rmtree(staged, ignore_errors=True)
+        if not there:
+            with suppress(OSError):  # with something in it, it stays
+                os.rmdir(folder)

@@ -82,7 +82,7 @@ def _of_step(program: Program, weights: Weights, step: Step, trace: Trace, sizes
     yield from gradient_obligations(program, weights, step, trace, sizes, stated)
     yield from update_count(weights, step, trace, stated)
     yield from alignment_obligations(program, weights, cuts, sizes, stated)
-    yield from optimizer_obligations(program, weights, cuts, sizes, stated)
+    yield from optimizer_obligations(program, weights, step, cuts, sizes, stated)
     yield from publication_obligations(program, weights, step, trace, cuts, sizes, stated)
     yield from clip_obligations(program, weights, step, trace, sizes, stated)
     yield from replica_obligations(program, weights, step, trace, cuts, sizes, stated)

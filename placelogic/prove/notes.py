@@ -136,14 +136,3 @@ def _few(names: Sequence[str]) -> str:
     shown = ", ".join(f"`{name}`" for name in names[:3])
     return shown + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
-
-def denominators(program: Program) -> Iterator[str]:
-    """By what the loss is divided, where it is not the tokens of a device's share of the work."""
-    for loss in program.work.losses:
-        if loss.mean and (loss.pieces or loss.whole):
-            of = f"pieces over {', '.join(loss.pieces)}" if loss.pieces else ""
-            of += " and of " if of and loss.whole else ""
-            of += f"all that {', '.join(loss.whole)} splits" if loss.whole else ""
-            named = f"loss {loss.name}" if loss.name else "the loss"
-            over = f", counted over {', '.join(loss.over)}" if loss.over else ""
-            yield f"{named} is computed of {of}, and divided by the tokens of these{over}"

@@ -16,21 +16,20 @@ from placelogic.prove.collect import Collected, collect
 from placelogic.prove.confirm import Confirmation, complete, confirmer, dealer
 from placelogic.prove.divide import division_assumptions, division_facts, settle
 from placelogic.prove.formula import FALSE, TRUE, Formula, either
-from placelogic.prove.notes import denominators, notes
+from placelogic.prove.granted import Solvers, assumptions, granting, with_facts
+from placelogic.prove.notes import notes
 from placelogic.prove.obligations import Obligation
 from placelogic.prove.queries import Basis, Premises, Question
 from placelogic.prove.ratio import TooLarge
 from placelogic.prove.sizes import Sizes, sizes_of
 from placelogic.prove.smallest import Found, GaveUp, smallest
-from placelogic.prove.solver import RLIMIT, TIMEOUT_S, Limits, Named, Solver, Status
+from placelogic.prove.solver import RLIMIT, TIMEOUT_S, Limits, Solver, Status
 from placelogic.prove.undecided import gave_up, unconfirmed, unknown, vacuous
 from placelogic.report.diagnostic import Finding, Obligations, SpecReport
 from placelogic.report.sentences import Sentence
 
 if TYPE_CHECKING:
     from placelogic.simulate.outcome import Outcome
-
-ADDITIVE = "each loss term is a sum over work items"
 
 
 class Options(Struct, frozen=True):
@@ -71,7 +70,7 @@ def decide(program: Program, options: Options = Options()) -> Decision:
 
 def _decision(program: Program, options: Options) -> Decision:
     sizes, named = sizes_of(program)
-    printed = _assumptions(program, named, sizes)
+    printed = assumptions(program, named, sizes)
     trained = [weights for weights in program.weights if not weights.frozen]
     if not trained:
         return Decision(vacuous(program, printed, Sentence("VA01", "frozen")))
@@ -97,8 +96,8 @@ def _decision(program: Program, options: Options) -> Decision:
     collected = replace(collected, obligations=settled)
     denied = frozenset(one.axes for one in settled if one.code == "FW07" and one.violation != FALSE)
     granted = tuple(division_facts(program, sizes, denied))
-    divided = _granting(sizes, named, granted, options)
-    solvers = _Solvers(solver, divided or solver)
+    divided = granting(sizes, named, granted, Limits(options.rlimit, options.timeout_s))
+    solvers = Solvers(solver, divided or solver)
     report, asked = _decide(program, sizes, solvers, collected, printed, options)
     if solvers.granted:  # the answers rest on these too
         premises = Premises(basis.premises.facts, (*named, *granted))
@@ -107,30 +106,7 @@ def _decision(program: Program, options: Options) -> Decision:
         if sure is None:
             return Decision(gave_up(program, printed, "whether a `backward` line changes anything"), basis)
         asked = (*asked, *sure)
-    return Decision(report, Basis(_with_facts(premises, sizes), (*basis.questions, *asked)))
-
-
-class _Solvers:
-    """`plain`: of what the spec allows. `divided`: of those sizes that divide what they cut, which a verdict takes for
-    granted; asked only where it makes a difference. `granted`: it was asked."""
-
-    def __init__(self, plain: Solver, divided: Solver) -> None:
-        self.plain, self.divided, self.granted = plain, divided, False
-
-    def of(self, one: Obligation) -> Solver:
-        return self.plain if one.code == "FW07" else self.divided
-
-
-def _granting(sizes: Sizes, named: tuple[Named, ...], granted: tuple[Named, ...], options: Options) -> Solver | None:
-    if not granted:
-        return None
-    facts = (fact for fact in sizes.background if fact != TRUE)
-    return Solver(facts, (*named, *granted), Limits(options.rlimit, options.timeout_s))
-
-
-def _with_facts(premises: Premises, sizes: Sizes) -> Premises:
-    """The premises with what has become known of remainders since."""
-    return Premises(tuple(fact for fact in sizes.background if fact != TRUE), premises.assumptions)
+    return Decision(report, Basis(with_facts(premises, sizes), (*basis.questions, *asked)))
 
 
 def _without_doubt(collected: Collected, solver: Solver) -> tuple[Question, ...] | None:
@@ -148,7 +124,7 @@ def _without_doubt(collected: Collected, solver: Solver) -> tuple[Question, ...]
 
 
 def _decide(
-    program: Program, sizes: Sizes, solvers: _Solvers, collected: Collected, printed: tuple[str, ...], options: Options
+    program: Program, sizes: Sizes, solvers: Solvers, collected: Collected, printed: tuple[str, ...], options: Options
 ) -> tuple[SpecReport, tuple[Question, ...]]:
     obligations = collected.obligations
     pending = [one for one in obligations if one.violation != FALSE]
@@ -255,9 +231,3 @@ def _arranged(program: Program, findings: Iterable[Finding], own: Iterable[Findi
     from placelogic.prove.findings import arrange
 
     return arrange(findings, {id(one) for one in own}, scattered_biases(program))
-
-
-def _assumptions(program: Program, named: Iterable[Named], sizes: Sizes) -> tuple[str, ...]:
-    printed = [*(assumption.name for assumption in named), *division_assumptions(program, sizes)]
-    printed.append("tokens even" if program.work.tokens_even else "tokens uneven")
-    return tuple(dict.fromkeys([*printed, *denominators(program), ADDITIVE]))

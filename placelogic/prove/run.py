@@ -243,9 +243,8 @@ class Run:
             case Update(buffer=buffer):
                 self._read("update", buffers.get(buffer, {}), when.read, times, op.origin)
             case Clip():
-                # Gradients that are placed S and still whole are cut here at the latest.
                 buffer = read_next(self._step, op)
-                value = self.group.settled(buffers.get(buffer, {}))
+                value = buffers.get(buffer, {})
                 self._read("clip", value, when.read, times, op.origin)
                 return {**buffers, buffer: clipped(value)}
             case Skip():

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
 from placelogic.program.catalog import WHOLE_TENSOR_DIMS, Needs
 from placelogic.program.program import (
     BroadcastParams,
+    GatherGradients,
     Origin,
     Program,
     Step,
     Weights,
+    flat,
 )
 from placelogic.prove.alignment import apart, same_dimension
 from placelogic.prove.feeding import updates
@@ -20,7 +22,7 @@ from placelogic.prove.formula import TRUE, Formula, at_least, both, either, nega
 from placelogic.prove.kinds import Stack, stack
 from placelogic.prove.obligations import Obligation
 from placelogic.prove.sizes import Sizes
-from placelogic.prove.values import Trace, members, within_loop
+from placelogic.prove.values import Read, Trace, members, within_loop
 from placelogic.source import Span
 
 
@@ -50,7 +52,8 @@ def shards(program: Program, weights: Weights, trace: Trace, sizes: Sizes) -> Sh
         for state, layout in layouts:
             cut, entry = stack(layout, axis), layout.cut(axis)
             if cut is not None and entry is not None:
-                found.append(Shard(state, cut, entry.origin))
+                when = negate(_gathered(found_here, index, sizes)) if state == "gradients" else TRUE
+                found.append(Shard(state, cut, entry.origin, when))
         known = {shard.cut for shard in found}
         for read in found_here:
             left: dict[Stack, list[Formula]] = {}
@@ -62,6 +65,32 @@ def shards(program: Program, weights: Weights, trace: Trace, sizes: Sizes) -> Sh
                 found.append(Shard("gradients", cut, read.origin, within_loop(either(*when), sizes)))
         out[axis] = tuple(found)
     return out
+
+
+def _gathered(reads: Sequence[Read], index: int, sizes: Sizes) -> Formula:
+    """The sizes at which a gradient that is placed cut along an axis is whole at the update: it was gathered."""
+    whole = [
+        both(read.when, t.when)
+        for read in reads
+        for terms in read.terms.values()
+        for t in terms
+        if t.kinds[index].cut is None and t.kinds[index].value != "share" and not t.kinds[index].mixed
+    ]
+    return within_loop(either(*whole), sizes)
+
+
+def gathers(weights: Weights, step: Step) -> tuple[str, ...]:
+    """Axes that cut what an optimizer needs the whole of, and over which the step gathers it for the update: then the
+    optimizer is taken to gather what else it reads across elements, too."""
+    if weights.optimizer.needs is Needs.ELEMENT:
+        return ()
+    over = [axis for op in flat(step.ops) if isinstance(op, GatherGradients) for axis in op.axes]
+    return tuple(
+        axis
+        for axis in dict.fromkeys(over)
+        if weights.gradients.cut(axis) is not None
+        and (weights.optimizer_state.cut(axis) is not None or weights.params.cut(axis) is not None)
+    )
 
 
 def partial(found: tuple[Shard, ...]) -> Formula:
@@ -113,7 +142,7 @@ def _cut_text(cut: Stack) -> str:
 
 
 def optimizer_obligations(
-    program: Program, weights: Weights, cuts: Shards, sizes: Sizes, stated: bool
+    program: Program, weights: Weights, step: Step, cuts: Shards, sizes: Sizes, stated: bool
 ) -> Iterator[Obligation]:
     """SC02 (state that cannot be recomputed), SC06 (the optimizer needs more than its shard)."""
     lost = weights.optimizer_state.materialized
@@ -135,6 +164,8 @@ def optimizer_obligations(
         if not found:
             continue
         broken = [shard for shard in found if not _whole(weights, shard.cut)]
+        if axis in gathers(weights, step):
+            broken = [shard for shard in broken if shard.state == "gradients"]
         first = broken[0] if broken else found[0]
         yield Obligation(
             name=f"{weights.optimizer.name} sees enough of {weights.name} over {axis}",

@@ -12,7 +12,8 @@ from collections.abc import Callable
 import torch
 
 from placelogic.program.catalog import Needs
-from placelogic.replay.group import Elements
+from placelogic.replay.comms import Comm
+from placelogic.run.group import Geometry
 
 Moments = dict[str, torch.Tensor]
 """First and second moments, and the number of steps, element by element."""
@@ -25,20 +26,32 @@ def zeros(count: int) -> Moments:
 
 
 def stepped(
-    name: str, needs: Needs, shape: Elements, elements: torch.Tensor, g: torch.Tensor, theta: torch.Tensor, old: Moments
-) -> tuple[torch.Tensor, Moments]:
-    """New parameters and moments of these elements, which one device updates together."""
+    name: str, needs: Needs, geometry: Geometry, elements: torch.Tensor, g: torch.Tensor, theta: torch.Tensor, old: Moments,
+    comm: Comm | None = None,
+) -> tuple[torch.Tensor, Moments]:  # fmt: skip
+    """New parameters and moments of these elements, which one device updates together. `comm`: devices that have the
+    others of what it looks at, where the step gathers them."""
     moments = {**old, "steps": old["steps"] + 1}
     move, moments = _RULES.get(name, _adam)(g, theta, moments)
     if needs is not Needs.ELEMENT:
-        unit = (shape.tensor if needs is Needs.TENSOR else shape.block)[elements]
-        squares = torch.zeros(int(unit.max()) + 1 if len(unit) else 0).index_add(0, unit, g.square())
-        scale = 1 / (1 + squares.sqrt())
+        units = torch.tensor(geometry.tensor if needs is Needs.TENSOR else geometry.block)
+        unit = units[elements]
+
+        def added(values: torch.Tensor) -> torch.Tensor:
+            own = torch.zeros(int(units.max()) + 1).index_add(0, unit, values)
+            return own if comm is None else comm.all_reduce(own)
+
+        scale = 1 / (1 + added(g.square()).sqrt())
         if needs is Needs.TENSOR:
-            norms = torch.zeros_like(squares).index_add(0, unit, theta.square())
+            norms = added(theta.square())
             scale = scale * (1 + norms.sqrt())
         move = move * scale[unit]
     return theta - move, moments
+
+
+def clip_factor(norm: torch.Tensor) -> torch.Tensor:
+    """Clipping to norm 1, in a smooth form: it always acts, so a wrong norm always shows."""
+    return 1 / (1 + norm)
 
 
 def calmed(gradient: torch.Tensor) -> float:

@@ -235,13 +235,3 @@ def _first_shown(program: Program, errors: list[Finding], source: str) -> tuple[
             first = first or error
     assert first is not None
     raise first
-
-
-def write_script(text: str, out: str) -> None:
-    """Raises SpecError PL012."""
-    try:
-        with open(out, "w", encoding="utf-8") as file:
-            file.write(text)
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise SpecError(Problem("PL012", f"`{out}` cannot be written: {reason}", whole(out))) from None

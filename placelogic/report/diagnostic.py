@@ -146,8 +146,7 @@ OUTSIDE_THE_CLAIM = (
 
 
 class Report(Struct, frozen=True):
-    """What `placelogic.check` returns: one entry per file, in order. `str(report)` is the text
-    that the command line prints; `exit_code` is the one it ends with."""
+    """One entry per file, in order. `exit_code` is the one that the command line ends with."""
 
     files: tuple[FileReport, ...]
 
@@ -163,11 +162,6 @@ class Report(Struct, frozen=True):
         for file in self.files:
             codes |= {1 if finding.denied else 2 for finding in file.findings if finding.severity == "error"}
         return next((code for code in (1, 2, 3) if code in codes), 0)
-
-    def __str__(self) -> str:
-        from placelogic.report.text import render
-
-        return render(self)
 
 
 UNMET = "EX01"

@@ -8,9 +8,8 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from placelogic.compat import assert_never
-from placelogic.problem import Problem, SpecError
+from placelogic.io.writing import unwritable, write_file
 from placelogic.report.diagnostic import Report
-from placelogic.source import Span
 
 FORMATS = ("text", "json", "sarif", "github", "junit")
 """What `--format` takes."""
@@ -64,7 +63,7 @@ def rendered(report: Report, form: str, text: Callable[[Report], str]) -> str:
 
 def write(report: Report, output: Output, text: Callable[[Report], str]) -> None:
     """Write the report to a file, whole or not at all. Raises SpecError (PL012)."""
-    write_text(output.path, rendered(report, output.form, text))
+    write_file(output.path, rendered(report, output.form, text))
 
 
 def append_step_summary(report: Report) -> None:
@@ -76,40 +75,7 @@ def append_step_summary(report: Report) -> None:
     from placelogic.report.places import Root
 
     try:
-        with open(path, "a", encoding="utf-8", newline="\n") as file:
+        with open(path, "a", encoding="utf-8", newline="\n", errors="backslashreplace") as file:
             file.write(github.step_summary(report, Root.find()))
     except OSError as error:
-        raise _unwritable(path, error) from None
-
-
-def write_text(path: str, text: str) -> None:
-    """Put the text into the file, whole or not at all. Raises SpecError (PL012)."""
-    import tempfile
-    from contextlib import suppress
-
-    temporary: str | None = None
-    try:
-        if os.path.exists(path) and not os.path.isfile(path):  # a pipe or a device: there is nothing to keep whole
-            with open(path, "w", encoding="utf-8", newline="\n", errors="backslashreplace") as file:
-                file.write(text)
-            return
-        folder = os.path.dirname(os.path.realpath(path))
-        handle, temporary = tempfile.mkstemp(prefix=f".{os.path.basename(path)}.", dir=folder)
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n", errors="backslashreplace") as file:
-            file.write(text)
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
-        os.replace(temporary, os.path.realpath(path))
-        temporary = None
-    except OSError as error:
-        raise _unwritable(path, error) from None
-    finally:
-        if temporary is not None:
-            with suppress(OSError):
-                os.unlink(temporary)
-
-
-def _unwritable(path: str, error: OSError) -> SpecError:
-    reason = (error.strerror or str(error)).lower()
-    return SpecError(Problem("PL012", f"`{path}` cannot be written: {reason}", Span(path, 1, 1, 1, 1)))
+        raise unwritable(path, error) from None

@@ -32,14 +32,16 @@ def check(
     every question into (docs/recheck.md). What is wrong with the input is in the report, as findings;
     ValueError is raised only for options that make no sense.
     """
+    from placelogic.report.printed import PrintedReport
+
     folder = None if emit_smt2 is None else os.fspath(emit_smt2)
     settings = Settings(dict(at or {}), require_stated, rlimit, timeout, recheck=recheck, emit_smt2=folder)
     path = os.fspath(source)
     if isinstance(source, str) and is_text(source):
         from placelogic.evidence.gather import gather
 
-        return Report(tuple(gather(lambda inner: [check_text(source, TEXT, inner)], settings)))
-    return Report(tuple(check_files(find([path]), settings)))
+        return PrintedReport(tuple(gather(lambda inner: [check_text(source, TEXT, inner)], settings)))
+    return PrintedReport(tuple(check_files(find([path]), settings)))
 
 
 def check_files(found: Sequence[Found], settings: Settings, jobs: int = 1) -> Iterator[FileReport]:

@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 Prover: TypeAlias = "Callable[[Program, Options], SpecReport]"
 
 
+MOST_RLIMIT = 4_000_000_000
+MOST_SECONDS = 1_000_000
+"""What a solver can count: 32 bits of steps, and of milliseconds."""
+
+
 class Settings(Struct, frozen=True):
     """`at` fixes sizes by name. `rlimit` (solver steps) and `timeout` (seconds, wall clock) bound one
     query to the solver; None leaves its own limits. `fixes`: look for an edit that mends a refuted
@@ -44,10 +49,10 @@ class Settings(Struct, frozen=True):
         for name, size in self.at.items():
             if isinstance(size, bool) or not isinstance(size, int) or size < 1:
                 raise ValueError(f"at: {name} must be a positive whole number, not {size!r}")
-        if self.rlimit is not None and self.rlimit < 1:
-            raise ValueError(f"rlimit must be at least 1, not {self.rlimit}")
-        if self.timeout is not None and not 0 < self.timeout < float("inf"):
-            raise ValueError(f"timeout must be more than 0 seconds, and not endless: {self.timeout} is not")
+        if self.rlimit is not None and not 1 <= self.rlimit <= MOST_RLIMIT:
+            raise ValueError(f"rlimit must be from 1 to {MOST_RLIMIT}, not {self.rlimit}")
+        if self.timeout is not None and not 0 < self.timeout <= MOST_SECONDS:
+            raise ValueError(f"timeout must be more than 0 and at most {MOST_SECONDS} seconds: {self.timeout} is not")
 
     @property
     def options(self) -> Options:

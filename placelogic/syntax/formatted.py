@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from placelogic.files import replace
 from placelogic.io.quoting import visible
+from placelogic.io.writing import replace_file
 
 
 class Formatted(Struct, frozen=True):
@@ -33,7 +33,7 @@ class Formatted(Struct, frozen=True):
     def write(self) -> None:
         """Replace the file, unless it is right already. Raises SpecError."""
         if self.changed:
-            replace(self.path, self.old, self.new)
+            replace_file(self.path, self.old, self.new)
 
 
 def format_file(path: str) -> Formatted:

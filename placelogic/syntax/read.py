@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 
+from placelogic.io.reading import MAX_BYTES, Unreadable, read_file
 from placelogic.problem import Problem, SpecError
 from placelogic.source import Span
-
-MAX_BYTES = 1_000_000
 
 
 def read_source(path: str | os.PathLike[str]) -> str:
@@ -18,22 +17,27 @@ def read_source(path: str | os.PathLike[str]) -> str:
 
 
 def read_bytes(path: str | os.PathLike[str]) -> bytes:
-    """The content of a spec file; of a larger one only as much as `decode` needs to refuse it.
+    """The content of a spec file.
 
-    Raises SpecError: PL001 no such file, PL002 a folder, PL004 not readable."""
+    Raises SpecError: PL001 no such file, PL002 a folder, PL003 too large, PL004 not readable, or no file but a pipe
+    or a device."""
     shown = os.fspath(path)
     try:
-        with open(path, "rb") as file:
-            return file.read(MAX_BYTES + 1)
-    except FileNotFoundError:
-        raise _error("PL001", "there is no such file", shown, "check the name, and the folder you are in") from None
-    except IsADirectoryError:
-        raise _error("PL002", "this is a folder", shown, "name the `.place` files in it") from None
-    except (OSError, ValueError) as error:
-        if os.path.isdir(path):  # some systems report a folder as a lack of permission
-            raise _error("PL002", "this is a folder", shown, "name the `.place` files in it") from None
-        reason = getattr(error, "strerror", None) or "this is no file name"
-        raise _error("PL004", f"the file cannot be read: {reason}", shown, "check its permissions") from None
+        return read_file(path, MAX_BYTES)
+    except Unreadable as error:
+        match error.kind:
+            case "missing":
+                problem = _error("PL001", str(error), shown, "check the name, and the folder you are in")
+            case "folder":
+                problem = _error("PL002", str(error), shown, "name the `.place` files in it")
+            case "large":
+                problem = _too_large(shown)
+            case "special":
+                hint = "give `-` to read what another program writes"
+                problem = _error("PL004", f"the file cannot be read: {error}", shown, hint)
+            case _:
+                problem = _error("PL004", f"the file cannot be read: {error}", shown, "check its permissions")
+        raise problem from None
 
 
 def decode(data: bytes, path: str) -> str:
@@ -41,8 +45,7 @@ def decode(data: bytes, path: str) -> str:
 
     Raises SpecError: PL003 larger than a million bytes, PL005 not UTF-8, PL006 zero bytes."""
     if len(data) > MAX_BYTES:
-        message = f"the file is larger than {MAX_BYTES} bytes"
-        raise _error("PL003", message, path, "a spec is a few dozen lines; split this one with `import`")
+        raise _too_large(path)
     if b"\0" in data:
         line = data.count(b"\n", 0, data.index(b"\0")) + 1
         raise _error("PL006", "the file is not text: it contains zero bytes", path, "save it as UTF-8", line)
@@ -56,6 +59,11 @@ def decode(data: bytes, path: str) -> str:
 def normalised(text: str) -> str:
     """Without a byte order mark, and with one character for each line end."""
     return text.removeprefix("\ufeff").replace("\r\n", "\n")
+
+
+def _too_large(path: str) -> SpecError:
+    message = f"the file is larger than {MAX_BYTES} bytes"
+    return _error("PL003", message, path, "a spec is a few dozen lines; split this one with `import`")
 
 
 def _error(code: str, message: str, path: str, hint: str, line: int = 1) -> SpecError:

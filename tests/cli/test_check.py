@@ -245,8 +245,8 @@ def test_limits_reach_the_prover(here: Path, capsys: pytest.CaptureFixture[str])
     [
         (["check"], "placelogic check: missing argument 'FILE...' (see placelogic check --help)\n"),
         (["frobnicate"], "placelogic: no such command 'frobnicate' (see placelogic --help)\n"),
-        (["check", "a", "--rlimit", "0"], "placelogic check: invalid value for '--rlimit': 0 is not in the range x>=1 (see"),
-        (["check", "a", "--timeout", "0"], "placelogic check: invalid value for '--timeout': 0.0 is not in the range x>0"),
+        (["check", "a", "--rlimit", "0"], "placelogic check: invalid value for '--rlimit': 0 is not in the range 1<=x<=4000000000 (see"),
+        (["check", "a", "--timeout", "0"], "placelogic check: invalid value for '--timeout': 0.0 is not in the range 0<x<=1000000"),
         (["check", "a", "--at", "dp"], "placelogic check: invalid value for '--at': 'dp' is not of the form NAME=SIZE, as in dp=64"),
         (["check", "a", "--at", "dp=0"], "the size of dp must be a positive whole number, not '0'"),
         (["check", "a", "--at", "dp=-4"], "the size of dp must be a positive whole number, not '-4'"),

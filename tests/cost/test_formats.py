@@ -18,7 +18,8 @@ import pytest
 import sympy
 
 from placelogic import cost
-from placelogic.cost.latex import document, letter, writer
+from placelogic.cost.latex import document, writer
+from placelogic.cost.letters import letter
 from placelogic.cost.render import rendered
 from placelogic.cost.text import formula, human
 from tests.cost.tex import Reader

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from placelogic.report.diagnostic import Counterexample, DeviceRow, FileReport, Finding, Obligations, Report, SpecReport
 from placelogic.report.layout import cells, plain
+from placelogic.report.printed import PrintedReport
 from placelogic.report.text import Look, finding_lines, render
 from placelogic.source import NOWHERE, Span
 
@@ -228,7 +229,7 @@ def test_paragraphs_are_parted_by_one_blank_line() -> None:
     assert "\n\n\n" not in text
     assert not text.startswith("\n")
     assert text.count("\n\nerror[GI02]") == 4
-    assert str(Report((FileReport("llama.place", (good,), SOURCE),))).startswith("llama.place: proved")
+    assert str(PrintedReport((FileReport("llama.place", (good,), SOURCE),))).startswith("llama.place: proved")
 
 
 def test_an_empty_report() -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from fractions import Fraction
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from placelogic.frontends.live.keys import Difference, Row
+from placelogic.io.writing import write_file
 
 if TYPE_CHECKING:
     from placelogic.report.diagnostic import Report
@@ -37,7 +37,7 @@ class LiveSpec(Struct, frozen=True):
         return check(self.text, **options)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        Path(path).write_text(self.text, encoding="utf-8")
+        write_file(os.fspath(path), self.text)
 
 
 class Comparison(Struct, frozen=True):
