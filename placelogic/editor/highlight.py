@@ -6,6 +6,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from placelogic.program.table import entries
+
 STATEMENTS = (
     "mesh", "axis", "let", "assume", "import", "batch", "sequence", "tokens", "microbatches", "gradient_accumulation",
     "objective", "feed", "loss", "sync", "scale", "step", "init", "clip", "optimizer", "random", "precision",
@@ -16,10 +18,9 @@ STATEMENTS = (
 
 OPERATIONS = (
     "accumulate", "replace", "reduce", "gather", "update", "broadcast", "refresh", "skip", "offload", "fetch", "each",
-    "microbatch", "input", "linear", "bias", "embedding", "norm", "gelu", "silu", "relu", "sigmoid", "tanh", "softplus",
-    "nonlinear", "dropout", "add", "multiply", "concat", "router", "dispatch", "combine", "cross_entropy", "slice",
-    "reduce_scatter", "all_to_all",
+    "microbatch", "input",
 )  # fmt: skip
+OPERATIONS += tuple(entry.name for _, entry in entries() if entry.name not in (*OPERATIONS, *STATEMENTS))
 """What begins a line of a step, or what an operation of a block begins with."""
 
 PROPERTIES = (

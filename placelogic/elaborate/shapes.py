@@ -8,7 +8,6 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from placelogic.compat import assert_never
 from placelogic.elaborate.joining import concat
 from placelogic.elaborate.log import Item, Log
 from placelogic.elaborate.samples import mixes_samples
@@ -18,7 +17,7 @@ from placelogic.problem import closest
 from placelogic.program import block as bl
 from placelogic.program.block import Dims
 from placelogic.program.expr import Expr
-from placelogic.program.operations import reads, sides, weights_of
+from placelogic.program.operations import reads, sides, weights_of, within
 from placelogic.program.table import facts
 from placelogic.source import Span
 from placelogic.syntax import ast
@@ -62,7 +61,7 @@ class BlockReader(Struct):
             self.failed.add(line.output)
             return
         self.define(line.output, dims, line.span)
-        self.operations.append(replace(operation, origin=self.item.origin(node.span)))
+        self.operations.append(operation)
 
     def define(self, name: str, dims: Dims, span: Span) -> None:
         if name in self.tensors:
@@ -83,6 +82,7 @@ class BlockReader(Struct):
         """The operation, its sizes and axes looked up, and the dimensions of what it makes."""
         if not self._weights(node):
             return None
+        node = self._looked_up(node)
         produced, contracted = sides(node)
         match node:
             case bl.Linear() | bl.Router():
@@ -92,21 +92,11 @@ class BlockReader(Struct):
                 if isinstance(node, bl.Linear) and node.grouped and not self._dispatched(node.input, node.span):
                     return None
                 if isinstance(node, bl.Router):
-                    node = replace(node, top=self.sizes.expr(node.top, self.item, node.span))
                     self.sizes.positive(node.top, "the number of experts of a token", self.item, node.span)
                 return dims and (node, dims)
-            case bl.Bias() | bl.Norm():
-                if not self._has(node.input, produced, node.span):
-                    return None
-                if isinstance(node, bl.Bias) and node.scale is not None:
-                    node = replace(node, scale=self.sizes.expr(node.scale, self.item, node.span))
-                return node, self.tensors[node.input]
             case bl.Embedding():
                 fine = self.known((*contracted, *produced), node.span)
                 return (node, self.tensors[node.input] + produced) if fine else None
-            case bl.Elementwise():
-                factor = node.factor and self.sizes.expr(node.factor, self.item, node.span)
-                return replace(node, factor=factor), self.tensors[node.input]
             case bl.Add() | bl.Multiply():
                 return (node, self.tensors[node.inputs[0]]) if self._alike(node.inputs, node.span) else None
             case bl.Concat():
@@ -121,12 +111,25 @@ class BlockReader(Struct):
                 if not self._has(node.input, (node.vocabulary,), node.span):
                     return None
                 return node, tuple(dim for dim in self.tensors[node.input] if dim != node.vocabulary)
-            case bl.Collective():
-                node = replace(node, axes=self.sizes.axes(node.axes, self.item))
-                named = tuple(name for name in (node.dim, node.into) if name is not None)
-                return (node, self.tensors[node.input]) if self._has(node.input, named, node.span) else None
-            case _:
-                assert_never(node)
+            case _:  # what it makes has the dimensions of what it reads
+                kept = within(node)
+                fits = self._has(node.input, kept, node.span) and self.known(contracted, node.span)
+                twice = next((dim for dim in kept if kept.count(dim) > 1), None) if weights_of(node) else None
+                if fits and twice is not None:
+                    self.problem("PL370", f"`{twice}` is named twice", node.span, "name each dimension once")
+                    return None
+                return (node, self.tensors[node.input]) if fits else None
+
+    def _looked_up(self, node: Any) -> Any:
+        """The operation with its axes in atoms, and its sizes looked up."""
+        said: dict[str, Any] = {"origin": self.item.origin(node.span)}
+        for name in node.__struct_fields__:
+            value = getattr(node, name)
+            if name == "axes":
+                said[name] = self.sizes.axes(value, self.item)
+            elif isinstance(value, Expr):
+                said[name] = self.sizes.expr(value, self.item, node.span)
+        return replace(node, **said)
 
     def _attention(self, node: bl.Attention) -> tuple[bl.Operation, Dims] | None:
         query, key, value = (self.tensors[name] for name in reads(node))

@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from placelogic.layers.attention import part_of_keys, part_of_scores
+from placelogic.layers.attention import of_key_heads, part_of_keys, part_of_scores
 from placelogic.layers.operations import is_name_only
 from placelogic.layers.parts import taken_apart
 from placelogic.layers.scale import scale_of
 from placelogic.layers.values import Key, Part, Shape, Term, Value, each, merged, product, share, through, tie
 from placelogic.program import block as bl
 from placelogic.program.block import Block
-from placelogic.program.operations import apart
+from placelogic.program.operations import apart, needs_right, weights_of
 from placelogic.program.plan import Work
 
 
@@ -53,14 +53,8 @@ def backward(
             gradient = _of_weights(each(arrived, _lose_folded(table)), None, shape, own, name)
             factor = scale_of(op.scale)
             return Back((arrived,), each(gradient, lambda t: replace(t, scale=t.scale * factor)), own)
-        case bl.Embedding() | bl.Norm() | bl.Router():
-            back = replace(through(arrived, name), shape=ins[0].shape)
-            gradient = _of_weights(arrived, None, shape, own, name)
-            return Back((back,), None if op.weights is None else gradient, own)
         case bl.Elementwise() if is_name_only(op):
             return Back((replace(arrived, shape=ins[0].shape),))
-        case bl.Elementwise() | bl.CrossEntropy():
-            return Back((replace(through(arrived, name), shape=ins[0].shape),))
         case bl.Add():
             return Back(tuple(arrived for _ in ins))
         case bl.Multiply():
@@ -79,7 +73,19 @@ def backward(
         case bl.Combine():
             return _combine(arrived, ins, work, name)
         case _:
-            raise AssertionError(f"no backward pass of its own: {op}")
+            return _alone(op, arrived, ins[0], shape, own, name)
+
+
+def _alone(op: bl.Operation, arrived: Value, read: Value, shape: Shape, own: frozenset[str], name: int) -> Back:
+    """Of an operation of one tensor. Where it is linear in that, its weights are multiplied by it: their gradient is
+    worth what was read times what arrives."""
+    back = replace(through(arrived, name), shape=read.shape)
+    if weights_of(op) is None:
+        return Back((back,))
+    if needs_right(op):
+        return Back((back,), _of_weights(arrived, None, shape, own, name), own)
+    met = each(arrived, _lose_folded(frozenset(shape)))
+    return Back((back,), _of_weights(met, read, shape, own, name), own)
 
 
 def _handed_on(block: Block, op: bl.Operation, arrived: Value, ins: Sequence[Value], shape: Shape) -> Value:
@@ -91,6 +97,8 @@ def _handed_on(block: Block, op: bl.Operation, arrived: Value, ins: Sequence[Val
     if isinstance(op, bl.Linear):
         kept = frozenset(axis for axis, dim in shape.items() if ins[0].shape.get(axis) == dim)
     dims = apart(block, op)
+    if isinstance(op, bl.Attention):  # nor does a head meet another
+        dims |= {op.heads}
 
     def change(term: Term) -> Term:
         left = _lose_folded(term.folded - kept)(term)
@@ -128,8 +136,8 @@ def _times(arrived: Value, read: Value, shape: Shape, name: int) -> Value:
 def _attention(block: Block, op: bl.Attention, arrived: Value, ins: Sequence[Value], name: int) -> Back:
     query, key, value = ins
     mixed = part_of_scores(block, op, ins, _times(arrived, value, query.shape, name))
-    to_key = part_of_keys(op, query.shape, through(mixed, name + 1), key.shape)
-    to_value = part_of_keys(op, query.shape, through(arrived, name + 2), value.shape)
+    to_key = part_of_keys(op, query.shape, of_key_heads(op, through(mixed, name + 1)), key.shape)
+    to_value = part_of_keys(op, query.shape, of_key_heads(op, through(arrived, name + 2)), value.shape)
     return Back((mixed, to_key, to_value))
 
 

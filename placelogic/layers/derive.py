@@ -56,7 +56,10 @@ def complete(program: Program) -> Program:
     every = cases(layers, plan, found.walk, found.layers)
     deviating, plain = flows(program, every, found.walk)
     weights = tuple(_placed(program, layers, group, found) for group in program.weights)
-    layering = Layering(plan, crossings, deviating, needs(every, layers.blocks), plain, dealt(program, plan))
+    usual = found.plan if layers.overrides else None
+    layering = Layering(
+        plan, crossings, deviating, needs(every, layers.blocks), plain, dealt(program, plan), usual=usual
+    )
     work = replace(program.work, losses=losses_of(program, layers, every))
     return replace(program, weights=weights, work=work, layering=layering)
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from placelogic.compat import assert_never
 from placelogic.layers import attention
 from placelogic.layers.operations import is_name_only
 from placelogic.layers.parts import put_together
@@ -33,7 +32,9 @@ from placelogic.layers.values import (
 )
 from placelogic.program import block as bl
 from placelogic.program.block import Block
+from placelogic.program.operations import mixing, needs_right
 from placelogic.program.plan import Work
+from placelogic.program.table import facts
 
 
 def forward(
@@ -56,16 +57,8 @@ def forward(
             return _bias(block, op, name, value, work)
         case bl.Embedding():
             return _embedding(op, name, value, work)
-        case bl.Norm(over=over):
-            _whole(value, over, "normalises over")
-            return fresh(value.shape, (name,))
-        case bl.Router(contracted=contracted):
-            _whole(value, contracted, "adds up over")
-            return fresh(value.shape, (name,))
         case bl.Elementwise() if is_name_only(op):
             return value
-        case bl.Elementwise():
-            return through(value, name) if op.linear else fresh(value.shape, (name,))
         case bl.Add():
             _alike(ins)
             return added(ins)
@@ -87,13 +80,21 @@ def forward(
         case bl.Collective():
             raise AssertionError("a collective is a move")
         case _:
-            assert_never(op)
+            return _alone(op, name, value, work)
 
 
-def _whole(value: Value, needed: tuple[str, ...], does: str) -> None:
+def _alone(op: bl.Operation, name: int, value: Value, work: Mapping[str, Work]) -> Value:
+    """An operation of one tensor, as the table has it: it needs all of what it mixes, and its own part of the rest."""
     for axis, dim in value.shape.items():
-        if dim in needed:
-            raise Misfit(axis, "pieces", does=does, dim=dim)
+        if (does := mixing(op, dim)) is not None:
+            raise Misfit(axis, "pieces", does=does.removesuffix(" {}"), dim=dim)
+    for axis, where in work.items():
+        cut, dim = where.weights, value.shape.get(axis)
+        if cut is not None and dim != cut:
+            raise Misfit(axis, "its part", does=facts(op).does, dim=cut, gets=lies(dim))
+        if cut is not None:
+            _outermost(value, axis, work)
+    return fresh(value.shape, (name,)) if needs_right(op) else through(value, name)
 
 
 def _alike(ins: Sequence[Value]) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
-from placelogic.compat import assert_never
 from placelogic.layers.attending import attended, put_together
 from placelogic.layers.crossing import SHARE, Lay, crossing, written
 from placelogic.layers.places import ANY, check_sides, experts_dim, sent_whole, split_dim, stated_dim, weights_dim
@@ -17,7 +16,7 @@ from placelogic.layers.wants import wants
 from placelogic.problem import Problem, SpecError
 from placelogic.program import block as bl
 from placelogic.program.block import Block
-from placelogic.program.operations import inputs
+from placelogic.program.operations import inputs, mixed, needs_right, sides, weights_of
 from placelogic.program.ops import Origin
 from placelogic.program.plan import Boundary, Move, Work
 from placelogic.program.program import Program
@@ -86,13 +85,6 @@ class AxisPlan(Struct):
                 return self._bias(index, op, come[0])
             case bl.Embedding():
                 return self._embedding(index, op, come[0])
-            case bl.Norm() | bl.Router():
-                self._refuse_cut(op)
-                needed = op.over if isinstance(op, bl.Norm) else op.contracted
-                return self._not_linear(self._take(index, 0, self._kept(op, come[0], needed)))
-            case bl.Elementwise():
-                made = self._take(index, 0, come[0])
-                return made if op.linear else self._not_linear(made)
             case bl.Multiply() if SHARE in come:
                 return self._share_of_a_product(index, come)
             case bl.Add() | bl.Multiply():
@@ -120,18 +112,28 @@ class AxisPlan(Struct):
             case bl.Collective():
                 return self._collective(index, op, come[0])
             case _:
-                assert_never(op)
+                return self._alone(index, op, come[0])
+
+    def _alone(self, index: int, op: bl.Operation, come: Lay) -> Lay:
+        """An operation of one tensor, with all of its weights or with those of its own places, as the table has it."""
+        cut = weights_dim(self.program, self.block, op, self.axis)
+        if cut is not None:
+            free = [dim for dim in sides(op)[0] if dim not in mixed(op)]
+            if cut == ANY and free:
+                cut = come if come in free else free[0]
+            if cut not in free:
+                raise self._needs_all(op)
+            self.work[index] = Work(weights=cut)
+            return self._take(index, 0, cut)
+        made = self._take(index, 0, self._kept(op, come, mixed(op)))
+        # Of shares it makes nothing that could be added up later; that is told (FW03) where it is proved.
+        return None if made == SHARE and needs_right(op) else made
 
     def _kept(self, op: bl.Operation, come: Lay, needed: tuple[str, ...]) -> Lay:
         """The input of an operation that needs the whole of some dimensions and works on others as they come."""
         if come is None:
             return stated_dim(self.program, self.block, op, self.axis)
         return None if come in needed else come
-
-    @staticmethod
-    def _not_linear(made: Lay) -> Lay:
-        """Of shares it makes nothing that could be added up later; that is told (FW03) where it is proved."""
-        return None if made == SHARE else made
 
     def _linear(self, index: int, op: bl.Linear, come: Lay) -> Lay:
         cut = weights_dim(self.program, self.block, op, self.axis)
@@ -184,16 +186,11 @@ class AxisPlan(Struct):
         self._take(index, 0, None)
         return SHARE if cut == op.vocabulary else cut
 
-    def _refuse_cut(self, op: bl.Norm | bl.Router) -> None:
-        if weights_dim(self.program, self.block, op, self.axis) is not None:
-            raise SpecError(
-                Problem(
-                    "PL382",
-                    f"`{op.weights}` is cut over {self.axis}, and this operation needs all of it",
-                    op.origin.span,
-                    f"keep `{op.weights}` whole over {self.axis}: `params replicated`, or `gathered`",
-                )
-            )
+    def _needs_all(self, op: bl.Operation) -> SpecError:
+        name = weights_of(op)
+        message = f"`{name}` is cut over {self.axis}, and this operation needs all of it"
+        hint = f"keep `{name}` whole over {self.axis}: `params replicated`, or `gathered`"
+        return SpecError(Problem("PL382", message, op.origin.span, hint))
 
     def _common(self, output: str, come: list[Lay]) -> Lay:
         """How two tensors meet: as the result is wanted, or as one of them is cut already."""

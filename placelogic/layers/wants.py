@@ -8,6 +8,7 @@ from __future__ import annotations
 from placelogic.layers.places import experts_dim, split_dim, stated_dim, weights_dim
 from placelogic.program import block as bl
 from placelogic.program.block import Block
+from placelogic.program.operations import mixed, needs_right
 from placelogic.program.program import Program
 
 SHARE = "+"
@@ -35,9 +36,6 @@ def wants(program: Program, block: Block, axis: str, result: str | None) -> dict
                     found[op.input] = SHARE
                 elif op.kind in ("gather", "all_to_all"):
                     found[op.input] = op.dim or SHARE
-            case bl.Norm() | bl.Router():
-                gone = op.over if isinstance(op, bl.Norm) else (*op.contracted, op.experts)
-                want(op.input, stated_dim(program, block, op, axis) or (out if out not in (*gone, SHARE) else None))
             case bl.Linear():
                 cut = weights_dim(program, block, op, axis)
                 if cut is not None and cut == experts_dim(block, op):
@@ -48,8 +46,6 @@ def wants(program: Program, block: Block, axis: str, result: str | None) -> dict
             case bl.Bias():
                 pieces = weights_dim(program, block, op, axis) is not None
                 want(op.input, out or (SHARE if pieces else stated_dim(program, block, op, axis)))
-            case bl.Elementwise():
-                want(op.input, out if op.linear or out != SHARE else None)
             case bl.Add() | bl.Multiply() | bl.Concat():
                 for tensor in op.inputs:
                     want(tensor, out)
@@ -59,6 +55,9 @@ def wants(program: Program, block: Block, axis: str, result: str | None) -> dict
                 want(op.input, out)
             case bl.Attention() | bl.CrossEntropy() | bl.Embedding():
                 pass  # they decide for themselves
+            case _:  # of one tensor, at each place or along the dimensions that it mixes
+                lost = out in mixed(op) or (out == SHARE and needs_right(op))
+                want(op.input, stated_dim(program, block, op, axis) or (None if lost else out))
     return found
 
 

@@ -150,6 +150,20 @@ class Attention(WithOrigin, frozen=True):
     value_head: str = "head"
 
 
+class Convolve(WithOrigin, frozen=True):
+    """A causal convolution along `over`: each place of the output is the sum of `width` places of the input, its own and
+    those before it, each times a weight that the group `weights` has for this distance and for each place of `channels`.
+    Before the first place stand zeros. `width` is a dimension that only the weights have."""
+
+    output: str
+    input: str
+    weights: str
+    over: str
+    width: str
+    channels: Dims
+    origin: Origin
+
+
 class Router(WithOrigin, frozen=True):
     """Scores of `experts` for each token (a linear map with `weights`), softmax and the `top` best of them.
     `output` holds the scores kept, dims of the input with `experts` for the contracted ones."""
@@ -216,6 +230,7 @@ Operation = (
     | Multiply
     | Concat
     | Attention
+    | Convolve
     | Router
     | Dispatch
     | Combine

@@ -132,8 +132,9 @@ class Reach(Struct, frozen=True):
 
 
 class Layering(Struct, frozen=True):
-    """What the operations of the layers come to. `flows`: the gradients of the weights, those that the facts
-    describe left out; `plain`: the weights that have some gradient as the facts describe it."""
+    """What the operations of the layers come to. `usual`: the plan without what is stated of boundaries, where something
+    is. `flows`: the gradients of the weights, those that the facts describe left out; `plain`: the weights that have some
+    gradient as the facts describe it."""
 
     plan: Plan
     crossings: tuple[Crossing, ...] = ()
@@ -142,3 +143,4 @@ class Layering(Struct, frozen=True):
     plain: frozenset[str] = frozenset()
     dealt: tuple[Dealt, ...] = ()
     reaches: tuple[Reach, ...] = ()
+    usual: Plan | None = None

@@ -18,7 +18,7 @@ Op = TypeVar("Op", bound=WithOrigin)
 def _named(op: Any, fields: tuple[str, ...]) -> tuple[str, ...]:
     """What stands in these fields, each a name or several."""
     values = (getattr(op, name) for name in fields)
-    return tuple(name for value in values for name in ((value,) if isinstance(value, str) else value))
+    return tuple(name for value in values for name in (value if isinstance(value, tuple) else (value,)))
 
 
 def reads(op: bl.Operation) -> tuple[str, ...]:
@@ -57,6 +57,11 @@ def sides(op: bl.Operation) -> tuple[Dims, Dims]:
     return _named(op, entry.produces), _named(op, entry.contracts)
 
 
+def within(op: bl.Operation) -> Dims:
+    """The dimensions that its input has to have, and keeps."""
+    return tuple(dim for dim in _named(op, facts(op).within) if dim is not None)
+
+
 def apart(block: bl.Block, op: bl.Operation) -> frozenset[str]:
     """The dimensions along which no place of an input meets another place: a gradient that is nothing at a place of
     the output is nothing there of every input."""
@@ -64,8 +69,12 @@ def apart(block: bl.Block, op: bl.Operation) -> frozenset[str]:
     if entry.moves:
         return frozenset()
     kept = frozenset(block.tensors[op.output]) & frozenset(block.tensors[inputs(op)[0]])
-    met = (*(name for names in entry.mixes.values() for name in names), *entry.shared)
-    return kept - {*_named(op, met)}
+    return kept - {*mixed(op), *_named(op, entry.shared)}
+
+
+def mixed(op: bl.Operation) -> Dims:
+    """The dimensions along which it lets places meet."""
+    return _named(op, tuple(name for names in facts(op).mixes.values() for name in names))
 
 
 def mixing(op: bl.Operation, dim: str) -> str | None:

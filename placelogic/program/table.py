@@ -23,6 +23,9 @@ loss, and for row statistics (two numbers a row of a norm, one of fused attentio
 Beside = Iterator[tuple[str, Dims, Width]]
 """What is kept for the backward pass that is no tensor of the block: what it is called, its dimensions and width."""
 
+Key = type | tuple[type, str]
+"""A class, or one with the word that tells its operations apart."""
+
 MATRICES = ("matrix", "embedding", "latent")
 
 
@@ -34,16 +37,17 @@ class Written(Struct, frozen=True):
 
 
 class Facts(Struct, frozen=True):
-    """`forms`: by the rule of the grammar. `reads`: the fields of its tensors; those in `chooses` only say where
+    """`forms`: by the rule of the grammar; `examples`: right lines. `reads`: the fields of its tensors; those in `chooses` only say where
     things go, and have no gradient. `kinds`: of weights that it can use, and what it does with them (`does`).
     `contracts`, `produces`: the two sides of its weights, which both may be cut; a vector has the second only.
     `mixes`: along which dimensions places meet, and the words for it; `shared`: along which they do without being added
-    up. `moves`: rows are not where they were. `nonlinear`: inputs that have to be what one device has. `saves`: the
+    up. `moves`: rows are not where they were. `within`: dimensions of its one input that what it makes has too. `nonlinear`: inputs that have to be what one device has. `saves`: the
     tensors that the backward pass reads; `saves_for_weights`: those for the gradient of the weights alone, not wanted
     of frozen ones. `beside`: what else is kept, from the operation and the dimensions of all tensors."""
 
     name: str
     forms: Mapping[str, Written]
+    examples: tuple[str, ...]
     reads: tuple[str, ...] = ("input",)
     chooses: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ()
@@ -53,6 +57,7 @@ class Facts(Struct, frozen=True):
     mixes: Mapping[str, tuple[str, ...]] = {}
     shared: tuple[str, ...] = ()
     moves: bool = False
+    within: tuple[str, ...] = ()
     nonlinear: tuple[str, ...] = ()
     saves: tuple[str, ...] = ()
     saves_for_weights: tuple[str, ...] = ()
@@ -83,12 +88,52 @@ def _scores(op: bl.Attention, tensors: Mapping[str, Dims]) -> Beside:
         yield "kept probabilities", matrix, "compute"
 
 
+_ONE_PLACE = {
+    "dropout": Written("dropout {input}", {"function": "dropout", "factor": None}),
+    "scale_tensor": Written("scale {input} by {factor}", {"function": "scale"}),
+    "function": Written("{function} {input}", {"factor": None}),
+}
+
+_FUNCTIONS = {
+    (bl.Elementwise, function): Facts(
+        function,
+        _ONE_PLACE,
+        (f"{made} = {function} {read}",),
+        nonlinear=() if function in LINEAR_FUNCTIONS else ("input",),
+        saves=(saved,) if saved in ("input", "output") else (),
+        **({"beside": _mask} if saved == "mask" else {}),  # type: ignore[arg-type]
+    )
+    for function, saved in FUNCTIONS.items()
+    for made, read in ((("d", "p") if function == "dropout" else ("u", "g by 2" if function == "scale" else "g")),)
+}
+
+_COLLECTIVES = {
+    (bl.Collective, kind): Facts(
+        kind, {rule: Written(text, {"kind": kind, **constants})}, (example,), moves=True, within=("dim", "into")
+    )
+    for kind, rule, text, constants, example in (
+        ("reduce", "reduce_tensor", "reduce {input} over {axes} by {op}", {"dim": None, "into": None},
+         "r = reduce p over tp by sum"),
+        ("gather", "gather_tensor", "gather {input} over {axes} on {dim}", {"op": None, "into": None},
+         "f = gather n over tp on sequence"),
+        ("slice", "slice", "slice {input} over {axes} on {dim}", {"op": None, "into": None},
+         "s = slice n over tp on sequence"),
+        ("reduce_scatter", "reduce_scatter", "reduce_scatter {input} over {axes} on {dim}",
+         {"op": "sum", "into": None}, "r = reduce_scatter p over tp on sequence"),
+        ("all_to_all", "all_to_all", "all_to_all {input} over {axes} from {dim} to {into}", {"op": None},
+         "h = all_to_all q over cp from sequence to heads"),
+        ("broadcast", "broadcast_tensor", "broadcast {input} over {axes}", {"op": None, "dim": None, "into": None},
+         "b = broadcast x over tp"),
+    )
+}  # fmt: skip
+
 ADDS, SOFTMAX = "adds up over {}", "takes a softmax over {}"
 
-OPERATIONS: dict[type, Facts] = {
+OPERATIONS: dict[Key, Facts] = {
     bl.Linear: Facts(
         "linear",
         {"linear": Written("[{grouped?} ]linear {input} with {weights} from {contracted} to {produced}")},
+        ("q = linear n with attn from hidden to heads, head", "g = grouped linear t with expert from hidden to ffn"),
         kinds=MATRICES,
         does="multiplies by",
         contracts=("contracted",),
@@ -99,13 +144,16 @@ OPERATIONS: dict[type, Facts] = {
     bl.Bias: Facts(
         "bias",
         {"bias": Written("bias {input} with {weights} over {over}[ scaled by {scale}]")},
+        ("b = bias q with attn over heads, head",),
         kinds=("vector", "matrix", "expert"),
         does="adds",
         produces=("over",),
+        within=("over",),
     ),
     bl.Embedding: Facts(
         "embedding",
         {"embedding": Written("embedding {input} with {weights} from {vocabulary} to {produced}")},
+        ("x = embedding ids with embed from vocab to hidden",),
         kinds=("embedding",),
         does="takes rows of",
         contracts=("vocabulary",),
@@ -116,25 +164,36 @@ OPERATIONS: dict[type, Facts] = {
     bl.Norm: Facts(
         "norm",
         {"norm": Written("norm {input}[ with {weights}] over {over}")},
+        ("n = norm x with norm over hidden",),
         kinds=("vector",),
         does="scales by",
         produces=("over",),
         mixes={"normalises over {}": ("over",)},
+        within=("over",),
         nonlinear=("input",),
         saves=("input",),
         beside=_row_statistics,
     ),
-    bl.Add: Facts("add", {"add": Written("add {inputs}")}, reads=("inputs",)),
-    bl.Multiply: Facts("multiply", {"multiply": Written("multiply {inputs*}")}, reads=("inputs",), saves=("inputs",)),
+    **_FUNCTIONS,
+    bl.Add: Facts("add", {"add": Written("add {inputs}")}, ("y = add x, d",), reads=("inputs",)),
+    bl.Multiply: Facts(
+        "multiply",
+        {"multiply": Written("multiply {inputs*}")},
+        ("w = multiply s, u",),
+        reads=("inputs",),
+        saves=("inputs",),
+    ),
     bl.Concat: Facts(
         "concat",
         {"concat": Written("concat {inputs} to {into}")},
+        ("k = concat n, r to head",),
         reads=("inputs",),
         mixes={"puts {} together of other dimensions": ("into",)},
     ),
     bl.Attention: Facts(
         "attention",
         {"attention": Written("attention {query}, {key}, {value}[ {causal?}][ {fused?}][ {dropout?}][ {positions?}]")},
+        ("c = attention q, k, v causal fused",),
         reads=("query", "key", "value"),
         mixes={SOFTMAX: ("sequence",), ADDS: ("head",)},
         shared=("heads", "kv_heads", "value_head"),
@@ -142,9 +201,22 @@ OPERATIONS: dict[type, Facts] = {
         saves=("query", "key", "value"),
         beside=_scores,
     ),
+    bl.Convolve: Facts(
+        "convolve",
+        {"convolve": Written("convolve {input} with {weights} over {over} width {width} for {channels}")},
+        ("y = convolve x with conv over sequence width taps for hidden",),
+        kinds=("vector", "matrix"),
+        does="multiplies by",
+        contracts=("width",),
+        produces=("channels",),
+        mixes={"reaches back along {}": ("over",)},
+        within=("over", "channels"),
+        saves_for_weights=("input",),
+    ),
     bl.Router: Facts(
         "router",
         {"router": Written("router {input} with {weights} from {contracted} to {experts} top {top}")},
+        ("r = router m with router from hidden to expert top 2",),
         kinds=("router",),
         does="routes by",
         contracts=("contracted",),
@@ -157,6 +229,7 @@ OPERATIONS: dict[type, Facts] = {
     bl.Dispatch: Facts(
         "dispatch",
         {"dispatch": Written("dispatch {input} by {router}")},
+        ("t = dispatch m by r",),
         reads=("input", "router"),
         chooses=("router",),
         moves=True,
@@ -164,6 +237,7 @@ OPERATIONS: dict[type, Facts] = {
     bl.Combine: Facts(
         "combine",
         {"combine": Written("combine {input} by {router}")},
+        ("o = combine z by r",),
         reads=("input", "router"),
         moves=True,
         saves=("input", "router"),
@@ -171,57 +245,24 @@ OPERATIONS: dict[type, Facts] = {
     bl.CrossEntropy: Facts(
         "cross_entropy",
         {"cross_entropy": Written("cross_entropy {input} over {vocabulary}[ {parallel?}]")},
+        ("loss = cross_entropy logits over vocab",),
         mixes={SOFTMAX: ("vocabulary",)},
         nonlinear=("input",),
         beside=_softmax,
     ),
-}
-
-_ONE_PLACE = {
-    "dropout": Written("dropout {input}", {"function": "dropout", "factor": None}),
-    "scale_tensor": Written("scale {input} by {factor}", {"function": "scale"}),
-    "function": Written("{function} {input}", {"factor": None}),
-}
-
-FUNCTION_FACTS = {
-    function: Facts(
-        function,
-        _ONE_PLACE,
-        nonlinear=() if function in LINEAR_FUNCTIONS else ("input",),
-        saves=(saved,) if saved in ("input", "output") else (),
-        **({"beside": _mask} if saved == "mask" else {}),  # type: ignore[arg-type]
-    )
-    for function, saved in FUNCTIONS.items()
-}
-
-_COLLECTIVES = {
-    "reduce": ("reduce_tensor", "reduce {input} over {axes} by {op}", {"dim": None, "into": None}),
-    "gather": ("gather_tensor", "gather {input} over {axes} on {dim}", {"op": None, "into": None}),
-    "slice": ("slice", "slice {input} over {axes} on {dim}", {"op": None, "into": None}),
-    "reduce_scatter": (
-        "reduce_scatter", "reduce_scatter {input} over {axes} on {dim}", {"op": "sum", "into": None}
-    ),
-    "all_to_all": ("all_to_all", "all_to_all {input} over {axes} from {dim} to {into}", {"op": None}),
-    "broadcast": ("broadcast_tensor", "broadcast {input} over {axes}", {"op": None, "dim": None, "into": None}),
-}  # fmt: skip
-
-COLLECTIVE_FACTS = {
-    kind: Facts(kind, {rule: Written(text, {"kind": kind, **constants})}, moves=True)
-    for kind, (rule, text, constants) in _COLLECTIVES.items()
+    **_COLLECTIVES,
 }
 
 
 def facts(op: bl.Operation) -> Facts:
-    """The entry of an operation: of its function or its collective, where a class has several."""
+    """The entry of an operation."""
     if isinstance(op, bl.Elementwise):
-        return FUNCTION_FACTS[op.function]
+        return OPERATIONS[bl.Elementwise, op.function]
     if isinstance(op, bl.Collective):
-        return COLLECTIVE_FACTS[op.kind]
+        return OPERATIONS[bl.Collective, op.kind]
     return OPERATIONS[type(op)]
 
 
 def entries() -> Iterator[tuple[type, Facts]]:
     """Every entry, with the class that it is about."""
-    yield from OPERATIONS.items()
-    yield from ((bl.Elementwise, entry) for entry in FUNCTION_FACTS.values())
-    yield from ((bl.Collective, entry) for entry in COLLECTIVE_FACTS.values())
+    return ((key[0] if isinstance(key, tuple) else key, entry) for key, entry in OPERATIONS.items())

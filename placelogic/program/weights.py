@@ -71,6 +71,10 @@ class Uses(Struct, frozen=True):
     vee: bool
     span: Span
 
+    def last_stage(self, size: Mapping[str, int]) -> int:
+        """Its coordinate along the axis."""
+        return 0 if self.vee else size[self.axis] - 1
+
 
 class Optimizer(Struct, frozen=True):
     name: str

@@ -8,23 +8,24 @@ import torch
 from msgspec import Struct
 from msgspec.structs import replace
 
-from placelogic.layers.operations import tied
-from placelogic.program.program import BroadcastParams, GatherParams, Loop, Op, Program, Skip, Update
-from placelogic.replay import events, optimizers
-from placelogic.replay.arriving import arrive
-from placelogic.replay.buffers import Buffer
+from placelogic.program.program import Axes, BroadcastParams, FetchParams, GatherParams, Program, Refresh
+from placelogic.replay import optimizers
 from placelogic.replay.comms import Comms
 from placelogic.replay.data import Data, Setup, apart
-from placelogic.replay.group import Group
 from placelogic.replay.models import Models
+from placelogic.replay.optimizers import Moments
 from placelogic.replay.rounding import ORDER, Reordered
-from placelogic.replay.state import State
-from placelogic.replay.step import Runner
+from placelogic.replay.tensors import Tensors
+from placelogic.run import job
+from placelogic.run.buffers import Buffer, collected, fresh
+from placelogic.run.events import squares, unskipped
 from placelogic.run.grid import Grid
-from placelogic.run.step import Event, drive, running
-from placelogic.run.stop import GroupStop
-from placelogic.simulate.arriving import lines_of
-from placelogic.simulate.events import looking, unskipped
+from placelogic.run.group import Group
+from placelogic.run.group_step import GroupStep
+from placelogic.run.state import State, started
+
+NOTHING = -1.0
+"""What a device sees of an element that it holds nothing of."""
 
 
 class Gap(Struct, frozen=True):
@@ -38,48 +39,39 @@ class Gap(Struct, frozen=True):
     difference: float
 
 
-class Job:
+class Job(job.Job[torch.Tensor, Moments]):
     """One program on one mesh, as one rank runs it. `optimizer`: a name, or None for the spec's own. `only`:
-    the number of the one loss term that counts, if not all do."""
+    the number of the one loss term that counts, if not all do. `single`, `moments`: what the single device holds, by the
+    number of the group."""
 
     def __init__(
         self, program: Program, setup: Setup, comms: Comms, optimizer: str | None = None, only: int | None = None
     ) -> None:
-        self.program = program
         self.comms = comms
-        self.grid = Grid(program.mesh.axes, setup.sizes)
-        self.data = Data(program, self.grid, setup)
-        self.optimizer = optimizer
-        self.model = Models(program, self.grid, self.data, comms, only)
-        self.groups = self.model.groups
-        self.trained = [g for g in self.groups if not g.weights.frozen]
-        self.states = {g.number: State(g, comms, setup.seed) for g in self.groups}
+        grid = Grid(program.mesh.axes, setup.sizes)
+        data = Data(program, grid, setup)
+        self.model = Models(program, grid, data, comms, only)
+        groups = self.model.groups
+        self.on = {
+            g.number: Tensors(g, comms, setup.seed, optimizer or g.weights.optimizer.name) for g in groups
+        }
+        self.single = {n: on.started_single() for n, on in self.on.items()}
+        self.moments = {g.number: optimizers.zeros(g.count) for g in groups}
+        states = {n: _state(on, self.single[n]) for n, on in self.on.items()}
+        super().__init__(program, grid, data.work, groups, states)
         rounded = torch.get_default_dtype() is not torch.float64
-        clip = program.clip is not None
-        self._reordered = Reordered(self.model, self.states, self.trained, clip) if rounded else None
-        self._stepping = [any(g.holder[x] for g in self.trained) for x in range(self.grid.count)]
+        self._reordered = Reordered(self) if rounded else None
         self.gaps: list[Gap] = []
         # The first step's gradients: what this rank fed, and the single device's, element by element; one pair for
         # all weights of a group, or for each matrix where operations have their own.
         self.fed: dict[str, list[tuple[torch.Tensor, torch.Tensor]]] = {}
-        # The gradient buffers of the last step.
-        self.kept: list[Buffer] = []
-        for group in self.groups:
-            self._check(group)
-
-    def _check(self, group: Group) -> None:
-        step = self.program.step(group.name)
-        ops = tuple(running(step.ops, self.data.microbatches)) if step is not None else ()
-        gathered = frozenset(axis for op in ops if isinstance(op, GatherParams) for axis in op.axes)
-        twice = tied(self.program.layers.blocks) if self.program.layers is not None else ()
-        for conflict in self.program.conflicts:
-            if conflict.weights == group.name and self.grid.size[conflict.axis] > 1:
-                group.stop = group.stop or f"{conflict.state} are placed twice along {conflict.axis}"
-        try:
-            skips = any(isinstance(o, Skip) and any(isinstance(u, Update) for u in ops[i:]) for i, o in enumerate(ops))
-            group.check(self.program.clip is not None, self.data.microbatches, gathered, group.name in twice, skips)
-        except GroupStop as stop:
-            group.stop = group.stop or str(stop)
+        # The gradient buffers of the last step; and in this step what the single device's gradients are, before they
+        # are clipped and after, what this rank computed with, and by micro-batch, what gradients it came to.
+        self.kept: list[Buffer[torch.Tensor]] = []
+        self.complete: dict[int, torch.Tensor] = {}
+        self.expected: dict[int, torch.Tensor] = {}
+        self.computed: dict[int, torch.Tensor] = {}
+        self.ran: dict[int, dict[int, list[torch.Tensor]]] = {}
 
     @property
     def stops(self) -> tuple[tuple[str, str], ...]:
@@ -108,174 +100,172 @@ class Job:
     # --- one step -----------------------------------------------------------------------------------
 
     def _step(self, step: int) -> None:
-        complete = self.model.single(step, {g.number: self.states[g.number].single for g in self.groups}, self.trained)
-        squares = {n: float(g.square().sum()) for n, g in complete.items()}
-        expected = complete
+        self.complete = self.expected = self.model.single(step, self.single, self.trained)
         if self.program.clip is not None:
-            factor = events.clip_factor(torch.tensor(sum(squares.values())).sqrt())
-            expected = {n: g * factor for n, g in complete.items()}
+            factor = optimizers.clip_factor(torch.tensor(sum(map(_square, self.complete.values()))).sqrt())
+            self.expected = {n: g * factor for n, g in self.complete.items()}
         if self._reordered is not None:
-            self._reordered.step(step, {g.number: self._name(g) for g in self.trained}, expected)
-        runners = self._runners(step, expected)
-        if unskipped(self.program, self.data.microbatches) is not None:
+            self._reordered.step(step, self.expected)
+        with self.comms.log.purpose("params"):
+            self.computed = {group.number: self._used(group) for group in self.groups}
+        with self.comms.log.purpose("activations"):
+            turns = range(1, self.work.microbatches + 1)
+            self.ran = {turn: self.model.device(step, turn, self.computed, self.trained) for turn in turns}
+        if unskipped(self.program, self.work.microbatches) is not None:
             self.gaps.append(Gap(None, step, "skip", 1.0))
+        runners = self.runners(step)
         with self.comms.log.purpose("gradients"):
-            self._drive(step, runners, complete, squares)
+            self.drive(step, runners)
         if (gap := self.model.forward_gap()) is not None:
             self.gaps.append(Gap(None, step, "forward", gap))
         self.kept = [buffer for runner in runners for buffer in runner.buffers.values()]
         for group in self.trained:
-            self._single_step(group, expected[group.number])
+            n = group.number
+            self.single[n], self.moments[n] = self.on[n].stepped_single(
+                self.expected[n] / optimizers.calmed(self.expected[n]), self.single[n], self.moments[n]
+            )
         if self._reordered is not None:
             self.gaps.append(Gap(None, step, ORDER, self._reordered.difference()))
         for group in self.groups:
-            state = self.states[group.number]
             if group.stop is None:
-                self._compare(state, step)
+                self._compare(self.states[group.number], step)
             else:
-                state.settle()
+                # So that other groups can be judged.
+                n = group.number
+                self.states[n] = _state(self.on[n], self.single[n], self.moments[n])
 
-    def _single_step(self, group: Group, gradient: torch.Tensor) -> None:
-        state = self.states[group.number]
-        every = torch.arange(group.count)
-        state.single, state.single_moments = optimizers.stepped(
-            self._name(group), group.weights.optimizer.needs, group.shape, every, gradient / optimizers.calmed(gradient),
-            state.single, state.single_moments,
-        )  # fmt: skip
-
-    def _name(self, group: Group) -> str:
-        return self.optimizer or group.weights.optimizer.name
-
-    def _runners(self, step: int, expected: dict[int, torch.Tensor]) -> list[Runner]:
+    def _used(self, group: Group) -> torch.Tensor:
+        """The values this rank computes with, after what is gathered on use."""
+        state, size = self.states[group.number], group.grid.size
+        rules = [rule for axis, rule in group.params_rule.items() if axis not in group.room and size[axis] > 1]
+        if not rules:
+            return state.theta
         with self.comms.log.purpose("params"):
-            computed = {g.number: self.states[g.number].computed() for g in self.groups}
-        ran = {}
-        for turn in range(1, self.data.microbatches + 1):
-            with self.comms.log.purpose("activations"):
-                ran[turn] = self.model.device(step, turn, computed, self.trained)
-        runners = []
-        for group in self.trained:
-            plan = self.program.step(group.name)
-            if group.stop is None and plan is not None:
-                runners.append(self._runner(group, plan.ops, step, ran, computed, expected[group.number]))
-        return runners
+            return collected(group, state.on, rules, state.theta, group.params_local, group.home_local)
 
-    def _runner(
-        self,
-        group: Group,
-        ops: tuple[Op, ...],
-        step: int,
-        ran: dict[int, dict[int, list[torch.Tensor]]],
-        computed: dict[int, torch.Tensor],
-        expected: torch.Tensor,
-    ) -> Runner:
-        state = self.states[group.number]
-        # Parameters that move between micro-batches are read anew by the next one.
-        moving = any(isinstance(op, Loop) and any(isinstance(o, _MOVES) for o in op.body) for op in ops)
+    # --- what a job asks ------------------------------------------------------------------------------
 
-        def backward(turn: int) -> Buffer:
-            layers = ran[turn][group.number]
-            if moving:
-                now = {**computed, group.number: state.computed()}
-                layers = self.model.device(step, turn, now, self.trained).get(group.number, layers)
-            if lines := lines_of(self.program, group.name):
-                layers = arrive(lines, group, self.comms, self.data, layers)
-            room = {**group.own_room, **group.routed_room}
-            return Buffer(group, self.comms, list(layers), room, frozenset(), group.alike)
+    def backward(self, group: Group, step: int, turn: int, moving: bool) -> Buffer[torch.Tensor]:
+        layers = self.ran[turn][group.number]
+        if moving:
+            now = {**self.computed, group.number: self._used(group)}
+            layers = self.model.device(step, turn, now, self.trained).get(group.number, layers)
+        return fresh(group, self.on[group.number], list(layers))
 
-        def feed(buffer: Buffer) -> None:
-            self._feed(state, buffer, step, expected)
-
-        return Runner(state, self.data, ops, backward, feed)
-
-    def _feed(self, state: State, buffer: Buffer, step: int, expected: torch.Tensor) -> None:
-        elements, gradient = state.fed(buffer)
-        self._gap(state.group.name, step, "gradient", gradient, expected[elements])
-        if step == 1 and state.group.name not in self.fed:
-            kinds = self.model.units(state.group)[elements]
+    def feed(self, state: State[torch.Tensor, Moments], step: int, buffer: Buffer[torch.Tensor]) -> None:
+        group, x, array = state.group, self.comms.rank, buffer.layers[0]
+        mine, expected = group.updates(buffer.usable), self.expected[group.number]
+        gradient = state.on.take(array, buffer.local, mine, "")
+        elements = self.on[group.number].index(mine[x])
+        self._gap(group.name, step, "gradient", gradient, expected[elements])
+        if step == 1 and group.name not in self.fed:
+            kinds = self.model.units(group)[elements]
             pairs = [(gradient[kinds == kind], expected[elements[kinds == kind]]) for kind in kinds.unique()]
-            self.fed[state.group.name] = pairs
-        state.update(buffer, self._name(state.group), optimizers.calmed(expected))
+            self.fed[group.name] = pairs
+        self.on[group.number].calm = optimizers.calmed(expected)
+        state.update(buffer)
 
-    # --- events ---------------------------------------------------------------------------------------
-
-    def _drive(
-        self, step: int, runners: list[Runner], complete: dict[int, torch.Tensor], squares: dict[int, float]
-    ) -> None:
-        """Run all groups, from one common event to the next."""
-
-        def decide(runner: Runner, _: Event) -> None:
-            for axes in looking(self.program, runner.state.group.name, runner.skips - 1, self.data.microbatches):
-                with self.comms.log.purpose("decisions"):
-                    found = events.skip_disagreement(runner, axes, self.comms, self._stepping)
-                self.gaps.append(Gap(None, step, "skip", found))
-
-        def clip(clipping: Sequence[Runner], _: Event) -> None:
-            self._clip(step, clipping, runners, complete, squares)
-
-        drive(runners, decide, clip)
-
-    def _clip(
-        self,
-        step: int,
-        clipping: Sequence[Runner],
-        runners: list[Runner],
-        complete: dict[int, torch.Tensor],
-        squares: dict[int, float],
-    ) -> None:
-        if self.program.clip is None:
-            return
-        for runner in clipping:
-            # A norm is of the whole gradient: clipping parts of it, or nothing yet, is wrong in itself.
-            if not runner.dead:
-                self._compare_clip(runner, step, complete[runner.state.group.number])
-        going = [r for r in runners if r.state.group.stop is None]
-        counted = {r.state.group.number for r in going}
-        missing = sum(value for number, value in squares.items() if number not in counted)
+    def decide(self, runner: GroupStep[torch.Tensor], step: int, axes: Axes) -> None:
         with self.comms.log.purpose("decisions"):
-            norm = events.squared_norm(self.program.clip, going, missing, self.comms, self.grid).sqrt()
-        for runner in clipping:
-            buffer = runner.content()
-            if buffer is not None:
-                buffer.layers = [layer * events.clip_factor(norm) for layer in buffer.layers]
+            self.gaps.append(Gap(None, step, "skip", self._disagreement(runner, axes)))
 
-    def _compare_clip(self, runner: Runner, step: int, complete: torch.Tensor) -> None:
+    def _disagreement(self, runner: GroupStep[torch.Tensor], axes: Axes) -> float:
+        """How far devices that step together see different gradients of this group over `axes`: then an
+        overflow can be seen by some and not by others."""
+        buffer, group, x = runner.content(), runner.state.group, self.comms.rank
+        view = torch.full((2, group.count), NOTHING)
+        if buffer is not None:
+            elements = self.on[group.number].index(buffer.usable[x])
+            values = torch.sigmoid(buffer.on.take(buffer.summed(), buffer.local, buffer.usable, ""))
+            view[0, elements] = values
+            view[1, elements] = 1 - values
+        groups = group.grid.groups(axes)
+        comm = self.comms.among(groups) if axes else None
+        if comm is not None:
+            view = comm.all_reduce(view, "max")
+        views = self.comms.everyone().all_gather(view)
+        # A process group decides for those of its devices that update some weights.
+        deciding = [next((y for y in members if self.stepping[y]), None) for members in groups]
+        first, *others = [views[y] for y in deciding if y is not None] or [view]
+        return max((float((other - first).abs().max()) for other in others if buffer is not None), default=0.0)
+
+    def compare_clipped(self, runner: GroupStep[torch.Tensor], step: int) -> None:
         buffer, group = runner.content(), runner.state.group
         if buffer is None:
             self.gaps.append(Gap(group.name, step, "clip", float("inf")))
             return
-        mine = buffer.mine()
-        here = buffer.local[self.comms.rank][mine]
-        self._gap(group.name, step, "clip", buffer.summed()[mine], complete[here])
+        found = buffer.on.take(buffer.summed(), buffer.local, buffer.usable, "")
+        here = self.on[group.number].index(buffer.usable[self.comms.rank])
+        self._gap(group.name, step, "clip", found, self.complete[group.number][here])
+
+    def clip(
+        self,
+        clipping: Sequence[GroupStep[torch.Tensor]],
+        going: Sequence[GroupStep[torch.Tensor]],
+        step: int,
+    ) -> None:
+        assert self.program.clip is not None
+        counted = {runner.state.group.number for runner in going}
+        # Groups that had to stop count with the single device's squares.
+        norm = torch.tensor(sum(_square(g) for n, g in self.complete.items() if n not in counted) or 0.0)
+        with self.comms.log.purpose("decisions"):
+            for _, found in squares(self.program.clip, going):
+                norm = norm + found
+        for runner in clipping:
+            buffer = runner.content()
+            if buffer is not None:
+                buffer.layers = [layer * optimizers.clip_factor(norm.sqrt()) for layer in buffer.layers]
 
     # --- comparison -----------------------------------------------------------------------------------
 
-    def _compare(self, state: State, step: int) -> None:
-        group, x = state.group, self.comms.rank
-        self._gap(group.name, step, "params", state.theta, state.single[group.params_local[x]])
-        held = torch.zeros(group.count, dtype=torch.bool)
-        for elements in group.params_local:
-            held[elements] = True
-        if not bool(held.all()):
+    def _compare(self, state: State[torch.Tensor, Moments], step: int) -> None:
+        group, single = state.group, self.single[state.group.number]
+        on = self.on[group.number]
+        self._gap(group.name, step, "params", state.theta, on.spread(single, group.params_local))
+        held: set[int] = set().union(*set(group.params_local))
+        if len(held) < group.count:
             self.gaps.append(Gap(group.name, step, "params", float("inf")))
         if state.updated is None:
             return
-        mine = torch.isin(group.optimizer_local[x], state.updated)
-        where = group.optimizer_local[x][mine]
-        for name in ("first", "second"):
-            self._gap(group.name, step, "state", state.moments[name][mine], state.single_moments[name][where])
-        if state.master is not None:
-            self._gap(group.name, step, "state", state.master[mine], state.single[where])
+        pairs = [(state.moments[name], self.moments[group.number][name]) for name in ("first", "second")]
+        for found, expected in (*pairs, *([(state.master, single)] if state.master is not None else [])):
+            mine = on.take(found, group.optimizer_local, state.updated, "")
+            self._gap(group.name, step, "state", mine, on.spread(expected, state.updated))
 
     def _gap(self, name: str, step: int, what: str, found: torch.Tensor, expected: torch.Tensor) -> None:
         self.gaps.append(Gap(name, step, what, apart(found, expected)))
 
 
+class _State(State[torch.Tensor, Moments]):
+    """What moves parameters is logged as such."""
+
+    def publish(self, op: GatherParams | BroadcastParams | Refresh | FetchParams, where: str = "") -> None:
+        assert isinstance(self.on, Tensors)
+        with self.on.comms.log.purpose("params"):
+            super().publish(op, where)
+
+
+def _state(on: Tensors, single: torch.Tensor, moments: Moments | None = None) -> _State:
+    """As training starts; with moments, with all that the single device has."""
+    group = on.group
+    theta = started(group, on) if moments is None else on.spread(single, group.params_local)
+    master = on.spread(single, group.optimizer_local) if group.weights.master else None
+    if master is not None and moments is None:
+        # A master starts as a copy of the parameters; where its device holds none, from an owner.
+        local = group.params_local
+        master = on.put(master, group.optimizer_local, theta, local, local, "")
+    known = moments or optimizers.zeros(group.count)
+    return _State(
+        group, on, theta, theta, master, {name: on.spread(values, group.optimizer_local) for name, values in known.items()}
+    )
+
+
+def _square(gradient: torch.Tensor) -> float:
+    return float(gradient.square().sum())
+
+
 def _bytes(tensor: torch.Tensor) -> int:
     return tensor.numel() * tensor.element_size()
-
-
-_MOVES = (BroadcastParams, GatherParams, Update)
 
 
 def without_clip(program: Program) -> Program:

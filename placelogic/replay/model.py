@@ -16,8 +16,8 @@ import torch
 from placelogic.replay.comms import Comms
 from placelogic.replay.data import CLASSES, WIDTH, Data, Who, normal
 from placelogic.replay.functions import Combine, Copy, Dispatch, Gather, Split, Sum, bounds_of
-from placelogic.replay.group import Group
 from placelogic.replay.shape import Shape
+from placelogic.run.group import Group
 
 
 class Model:
@@ -29,8 +29,8 @@ class Model:
         self.data = data
         self._shapes: dict[int, Shape] = {}
         for group in groups:
-            assert isinstance(group.shape, Shape)
-            self._shapes[group.number] = group.shape
+            assert isinstance(group.geometry, Shape)
+            self._shapes[group.number] = group.geometry
         self._weight = [1.0 if only in (None, term) else 0.0 for term in range(len(data.terms))]
         self._fixed: dict[tuple[int, int], tuple[torch.Tensor, torch.Tensor]] = {}
         self.heads = [normal((data.seed, "head", term), WIDTH, CLASSES) / WIDTH**0.5 for term in range(len(data.terms))]
@@ -124,7 +124,7 @@ class Model:
         wide = {}
         for group in self.groups:
             zeros = torch.zeros(group.count)
-            wide[group.number] = zeros.index_put((group.computed_local[x],), leaves[group.number])
+            wide[group.number] = zeros.index_put((torch.tensor(group.home_local[x], dtype=torch.long),), leaves[group.number])
         hidden = data.inputs(step, who).requires_grad_()
         for group, use, layer in self.order():
             made = self._spread(comms, group, use, layer, turn, hidden, wide[group.number])
@@ -149,7 +149,8 @@ class Model:
         grid, x = group.grid, comms.rank
         undo = []
         lengths = [self.data.rows(self.data.device(y, turn)) for y in range(grid.count)]
-        for axis in group.row_parts:
+        rows, columns = _parts(group)
+        for axis in rows:
             comm = comms.among(grid.groups((axis,)))
             assert comm is not None
             every = [bounds_of(length, comm.size) for length in lengths]
@@ -157,7 +158,7 @@ class Model:
             hidden = Split.apply(hidden, comm, 0, every[x])
             undo.append((comm, 0, every[x]))
         low, high = 0, WIDTH
-        for axis in group.column_parts:
+        for axis in columns:
             comm = comms.among(grid.groups((axis,)))
             assert comm is not None
             hidden = Copy.apply(hidden, comm)
@@ -186,3 +187,11 @@ class Model:
         for comm, dim, pieces in reversed(undo):
             made = Gather.apply(made, comm, dim, pieces)
         return made
+
+
+def _parts(group: Group) -> tuple[list[str], list[str]]:
+    """The axes along which devices compute with pieces of the activations: rows (tokens), and columns (heads, hidden,
+    vocabulary)."""
+    dims = {axis: cut.dim for cut in group.weights.activations.cuts if cut.letter == "S" for axis in cut.axes}
+    columns = [a for a in group.parts if dims.get(a) in ("heads", "hidden", "vocab") and a not in group.kept]
+    return [axis for axis in group.parts if axis not in columns], columns

@@ -12,12 +12,13 @@ from placelogic.replay.blocks.matrices import Matrices
 from placelogic.replay.blocks.model import BlockModel, used
 from placelogic.replay.comms import Comms
 from placelogic.replay.data import Data
-from placelogic.replay.group import Group
 from placelogic.replay.model import Model
+from placelogic.replay.shape import Shape
+from placelogic.run.arriving import kept_along, lines_of
 from placelogic.run.grid import Grid
+from placelogic.run.group import Elements, Group
 from placelogic.run.layers.setting import Setting
 from placelogic.run.stop import GroupStop
-from placelogic.simulate.arriving import kept_along, lines_of
 
 PLACES = 2
 """Of a piece of a dimension: enough for it to be cut again, and to be put together in a wrong order."""
@@ -32,9 +33,10 @@ class Models:
         split = data.work.split
         self.groups: list[Group] = []
         for number, weights in enumerate(program.weights):
-            tensors = partial(Matrices, setting) if setting is not None and weights.name in names else None
+            inside = setting is not None and weights.name in names
+            elements: Elements = partial(Matrices, setting) if inside else Shape
             kept = kept_along(lines_of(program, weights.name))
-            self.groups.append(Group(number, weights, grid, split, tensors, kept))
+            self.groups.append(Group(number, weights, grid, split, elements, kept))
         inside = [group for group in self.groups if group.name in names]
         outside = [group for group in self.groups if group.name not in names]
         self._plain = Model(outside, data, only) if outside else None
@@ -73,7 +75,7 @@ class Models:
         """Per element, what is multiplied by one factor where the gradient is: the matrix it is of, if
         operations use the weights, else all of them."""
         inside = self._blocks is not None and group in self._blocks.groups
-        return group.shape.tensor if inside else torch.zeros(group.count, dtype=torch.long)
+        return torch.tensor(group.geometry.tensor if inside else [0] * group.count)
 
     def forward_gap(self) -> float | None:
         """The largest difference of what the last block leaves, since it was last asked for."""

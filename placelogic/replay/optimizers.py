@@ -13,7 +13,7 @@ import torch
 
 from placelogic.program.catalog import Needs
 from placelogic.replay.comms import Comm
-from placelogic.replay.group import Elements
+from placelogic.run.group import Geometry
 
 Moments = dict[str, torch.Tensor]
 """First and second moments, and the number of steps, element by element."""
@@ -26,7 +26,7 @@ def zeros(count: int) -> Moments:
 
 
 def stepped(
-    name: str, needs: Needs, shape: Elements, elements: torch.Tensor, g: torch.Tensor, theta: torch.Tensor, old: Moments,
+    name: str, needs: Needs, geometry: Geometry, elements: torch.Tensor, g: torch.Tensor, theta: torch.Tensor, old: Moments,
     comm: Comm | None = None,
 ) -> tuple[torch.Tensor, Moments]:  # fmt: skip
     """New parameters and moments of these elements, which one device updates together. `comm`: devices that have the
@@ -34,7 +34,7 @@ def stepped(
     moments = {**old, "steps": old["steps"] + 1}
     move, moments = _RULES.get(name, _adam)(g, theta, moments)
     if needs is not Needs.ELEMENT:
-        units = shape.tensor if needs is Needs.TENSOR else shape.block
+        units = torch.tensor(geometry.tensor if needs is Needs.TENSOR else geometry.block)
         unit = units[elements]
 
         def added(values: torch.Tensor) -> torch.Tensor:
@@ -47,6 +47,11 @@ def stepped(
             scale = scale * (1 + norms.sqrt())
         move = move * scale[unit]
     return theta - move, moments
+
+
+def clip_factor(norm: torch.Tensor) -> torch.Tensor:
+    """Clipping to norm 1, in a smooth form: it always acts, so a wrong norm always shows."""
+    return 1 / (1 + norm)
 
 
 def calmed(gradient: torch.Tensor) -> float:

@@ -4,15 +4,15 @@ In float64 rounding is far below any fault, and fixed bounds do. In float32 the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import torch
 
-from placelogic.replay import events, optimizers
+from placelogic.replay import optimizers
 from placelogic.replay.data import apart
-from placelogic.replay.group import Group
-from placelogic.replay.models import Models
-from placelogic.replay.state import State
+
+if TYPE_CHECKING:
+    from placelogic.replay.job import Job
 
 ORDER = "order"
 """What such a difference is called among the others."""
@@ -21,32 +21,26 @@ ORDER = "order"
 class Reordered:
     """A second single device."""
 
-    def __init__(self, model: Models, states: dict[int, State], trained: Sequence[Group], clip: bool) -> None:
-        self._model = model
-        self._states = states
-        self._trained = trained
-        self._clip = clip
-        self._weights = {number: state.single for number, state in states.items()}
-        self._moments = {group.number: optimizers.zeros(group.count) for group in trained}
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._weights = dict(job.single)
+        self._moments = {group.number: optimizers.zeros(group.count) for group in job.trained}
+        self._gradients: dict[int, float] = {}
 
-    def step(self, step: int, names: dict[int, str], expected: dict[int, torch.Tensor]) -> None:
+    def step(self, step: int, expected: dict[int, torch.Tensor]) -> None:
         """Before the first single device moves on; `expected`: what that one feeds its optimizer."""
-        gradients = self._model.single(step, self._weights, self._trained, backwards=True)
-        if self._clip:
+        job = self._job
+        gradients = job.model.single(step, self._weights, job.trained, backwards=True)
+        if job.program.clip is not None:
             norm = torch.stack([g.square().sum() for g in gradients.values()]).sum().sqrt()
-            gradients = {n: g * events.clip_factor(norm) for n, g in gradients.items()}
+            gradients = {n: g * optimizers.clip_factor(norm) for n, g in gradients.items()}
         self._gradients = {n: apart(g, expected[n]) for n, g in gradients.items()}
-        for group in self._trained:
-            n = group.number
-            self._weights[n], self._moments[n] = optimizers.stepped(
-                names[n], group.weights.optimizer.needs, group.shape, torch.arange(group.count),
-                gradients[n] / optimizers.calmed(expected[n]), self._weights[n], self._moments[n],
-            )  # fmt: skip
+        for n, gradient in gradients.items():
+            self._weights[n], self._moments[n] = job.on[n].stepped_single(
+                gradient / optimizers.calmed(expected[n]), self._weights[n], self._moments[n]
+            )
 
     def difference(self) -> float:
         """The largest so far, after both have moved on."""
-        found = max(self._gradients.values(), default=0.0)
-        for group in self._trained:
-            state = self._states[group.number]
-            found = max(found, apart(self._weights[group.number], state.single))
-        return found
+        apart_now = [apart(self._weights[g.number], self._job.single[g.number]) for g in self._job.trained]
+        return max([*self._gradients.values(), *apart_now], default=0.0)

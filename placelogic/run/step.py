@@ -31,6 +31,7 @@ from placelogic.program.ops import (
     Update,
     flat,
 )
+from placelogic.run.algebra import line_of
 from placelogic.run.stop import GroupStop
 
 B = TypeVar("B")
@@ -52,6 +53,7 @@ class Runner(Generic[B]):
         self.ops = ops
         self.microbatches = microbatches
         self._terms = list(terms)
+        self.where = ""  # where a person wrote the operation that runs now (algebra.line_of)
         self.buffers: dict[str | None, B] = {}
         self.fresh: B | None = None
         # Clip and gather act on the buffer that the next update below reads; a skip sees what the update reads
@@ -128,11 +130,12 @@ class Runner(Generic[B]):
 
     def one(self, op: Op, fresh: B | None) -> Iterator[Event]:
         """`fresh`: the fresh gradient where this operation stands before an accumulate."""
+        self.where = line_of(op.origin)
         match op:
             case Loop():
                 raise GroupStop("a loop inside a loop has no fresh gradient of its own")
-            case Accumulate(name, replace, _):
-                self.buffers[name] = self.added(self.buffers.get(name), self._fresh(), replace)
+            case Accumulate():
+                self.accumulate(op)
             case Reduce(name, axes, kind, scattered, _):
                 on = self._pick(name, fresh)
                 if on is not None and axes:
@@ -164,6 +167,9 @@ class Runner(Generic[B]):
                 pass  # the same numbers, elsewhere
             case _:
                 assert_never(op)
+
+    def accumulate(self, op: Accumulate) -> None:
+        self.buffers[op.buffer] = self.added(self.buffers.get(op.buffer), self._fresh(), op.replace)
 
     def _event(self, op: Clip | Skip, fresh: B | None) -> Event:
         after = self._running[next(i for i, o in enumerate(self._running) if o is op) :]

@@ -11,7 +11,7 @@ from msgspec import Struct
 from placelogic.program.expr import TOKENS, Expr, evaluate
 from placelogic.program.program import LossTerm, Program
 from placelogic.run.grid import Grid
-from placelogic.run.stop import SimulationTooLarge
+from placelogic.run.stop import GroupStop, SimulationTooLarge
 
 
 class Item(Struct, frozen=True):
@@ -50,6 +50,7 @@ class Work:
         self.terms = program.work.losses
         self._objective = program.work.objective
         self._counts = counts
+        self.even = counts is None
         self._per_item = per_item
         self.env = _environment(program, grid, quantities)
         turns = evaluate(program.work.microbatches, self.env)
@@ -78,6 +79,13 @@ class Work:
     def value(self, expr: Expr, term: int = 0) -> Fraction:
         """`tokens` in it are those of one loss term. Raises ZeroDivisionError and KeyError."""
         return evaluate(expr, {**self.env, TOKENS: Fraction(self.total[term])})
+
+    def factor(self, expr: Expr, term: int = 0) -> Fraction:
+        """What a step multiplies by. Raises GroupStop."""
+        try:
+            return self.value(expr, term)
+        except ZeroDivisionError:
+            raise GroupStop("a factor divides by zero") from None
 
     def item(self, term: LossTerm, share: int, turn: int) -> Item:
         at = self.grid.coordinates(share, self.split)

@@ -12,15 +12,12 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from itertools import combinations
 
-from placelogic.program.program import Axes
+from placelogic.run.owners import Owners, Rules, Sizes, deciding, extent, owners
 
 TENSORS = 4
 PER_TENSOR = 3
 COUNT = TENSORS * PER_TENSOR
 
-Rules = tuple[Axes, ...]
-"""The cuts of one dimension in one layout, outermost first."""
-Sizes = tuple[tuple[str, int], ...]
 Dimension = tuple[bool, tuple[Rules, ...], bool]
 """Whether it keeps tensors whole; the ways it is cut; whether the last stage lays it out shifted."""
 Spots = tuple[int, tuple[int, ...]]
@@ -28,26 +25,6 @@ Spots = tuple[int, tuple[int, ...]]
 
 _SCAN = 64
 """Dimensions up to this long are searched index by index."""
-
-
-@lru_cache(maxsize=4096)
-def owners(rules: Rules, sizes: Sizes, length: int, indices: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
-    """Per axis, the coordinate that holds each index: nested ceil-sized chunks of [0, length),
-    a product axis by its row-major index."""
-    size = dict(sizes)
-    found: dict[str, list[int]] = {axis: [] for axes in rules for axis in axes}
-    for index in indices:
-        low, high = 0, length
-        for axes in rules:
-            parts = _product(size, axes)
-            chunk = max(1, -(-(high - low) // parts))
-            position = (index - low) // chunk
-            low += position * chunk
-            high = min(high, low + chunk)
-            for axis in reversed(axes):
-                position, coordinate = divmod(position, size[axis])
-                found[axis].append(coordinate)
-    return {axis: tuple(coordinates) for axis, coordinates in found.items()}
 
 
 @lru_cache(maxsize=4096)
@@ -84,7 +61,7 @@ def _points(systems: tuple[Rules, ...], shifted: bool, sizes: Sizes) -> tuple[in
     """A length, and few indices beside 0 where every wish that can be met is met."""
     size = dict(sizes)
     axes = tuple(dict.fromkeys(axis for rules in systems for part in rules for axis in part))
-    whole = _product(size, axes)
+    whole = extent(size, axes)
     best: tuple[int, int, int, list[int]] | None = None
     for times, rest in ((1, 0), (2, 1), (3, 1), (3, 2), (1, 1), (5, 2), (4, 3), (7, 4)):
         length = whole * times + rest
@@ -116,11 +93,11 @@ def _covered(
     return chosen, missed
 
 
-Owners = Mapping[str, tuple[int, ...]]
+At = Mapping[str, Owners]
 
 
 def _wishes(
-    systems: tuple[Rules, ...], at: Mapping[Rules, Owners], other: Mapping[Rules, Owners], size: Mapping[str, int]
+    systems: tuple[Rules, ...], at: Mapping[Rules, At], other: Mapping[Rules, At], size: Mapping[str, int]
 ) -> Iterator[Callable[[int], bool]]:
     """What some element should show, as a test of its index (of its place among the candidates)."""
     for rules in systems:
@@ -129,7 +106,7 @@ def _wishes(
             if size[axis] == 1:
                 continue
 
-            def beside(i: int, axis: str = axis, here: Owners = here) -> bool:
+            def beside(i: int, axis: str = axis, here: At = here) -> bool:
                 return here[axis][i] == 1 and not any(row[i] for name, row in here.items() if name != axis)
 
             yield beside
@@ -139,7 +116,7 @@ def _wishes(
     for one, two in combinations(systems, 2):
         a, b = at[one], at[two]
         for axis in a:
-            if axis in b and size[axis] > 1 and _stack(one, axis, size) != _stack(two, axis, size):
+            if axis in b and size[axis] > 1 and deciding(one, axis, size) != deciding(two, axis, size):
                 yield lambda i, axis=axis, a=a, b=b: a[axis][i] != b[axis][i]  # type: ignore[misc]
 
 
@@ -159,24 +136,10 @@ def _start(rules: Rules, size: Mapping[str, int], length: int, coordinates: Mapp
     """Where the shard with these coordinates, and 0 along all other axes, begins."""
     low, high = 0, length
     for axes in rules:
-        chunk = max(1, -(-(high - low) // _product(size, axes)))
+        chunk = max(1, -(-(high - low) // extent(size, axes)))
         position = 0
         for axis in axes:
             position = position * size[axis] + coordinates.get(axis, 0)
         low += position * chunk
         high = min(high, low + chunk)
     return low
-
-
-def _stack(rules: Rules, axis: str, size: Mapping[str, int]) -> Rules:
-    """The cuts that decide the coordinate along `axis`, axes of size 1 left out."""
-    position = next(i for i, axes in enumerate(rules) if axis in axes)
-    large = (tuple(a for a in axes if size[a] > 1) for axes in rules[: position + 1])
-    return tuple(axes for axes in large if axes)
-
-
-def _product(size: Mapping[str, int], axes: Axes) -> int:
-    out = 1
-    for axis in axes:
-        out *= size[axis]
-    return out

@@ -8,16 +8,16 @@ from fractions import Fraction
 from msgspec.structs import replace
 
 from placelogic.program.program import Program
+from placelogic.run.buffers import Buffer
+from placelogic.run.group import Group
+from placelogic.run.state import State
 from placelogic.run.stop import SimulationTooLarge
 from placelogic.run.work import Counts, Item
 from placelogic.simulate.arithmetic import PRIME, inverse, mix, rational
-from placelogic.simulate.buffers import Buffer
 from placelogic.simulate.elements import COUNT
-from placelogic.simulate.group import Group
+from placelogic.simulate.exact import Arrays
 from placelogic.simulate.machine import Machine
-from placelogic.simulate.model import Key, Model, Pair
-from placelogic.simulate.state import State
-from placelogic.simulate.update import plans
+from placelogic.simulate.model import Key, Model, Pair, read_devices
 
 MAX_RUNS = 2_000
 """Items, times devices over a hundred: a table longer than this nobody reads."""
@@ -52,18 +52,18 @@ class _Recorder(Machine):
 
     fed: Fed
 
-    def _feed(self, state: State, buffer: Buffer, step: int, expected: list[int]) -> None:
-        for x, plan in enumerate(plans(state, buffer)):
-            if plan:
-                self.fed[x] = {e: buffer.layers[0][x][g] for e, g, _, _ in plan}
+    def feed(self, state: State[Arrays, Arrays], step: int, buffer: Buffer[Arrays]) -> None:
+        mine = state.group.updates(buffer.usable)
+        rows = state.group.places(mine, buffer.local)
+        for x, (elements, row) in enumerate(zip(mine, rows)):
+            if elements:
+                self.fed[x] = {e: buffer.layers[0][x][place] for e, place in zip(elements, row)}
 
     def only(self, group: Group, model: Model) -> Fed:
         self.fed = {}
         self.model = model
-        plan = self.program.step(group.name)
-        assert plan is not None
-        runner = self._runner(group, plan.ops, 1, [0] * self.grid.count, [0] * COUNT)
-        self._drive(1, [runner], {}, {})
+        self.reads = {group.number: read_devices(group, self.states[group.number].theta)}
+        self.drive(1, [self.runner(group, 1)])
         return self.fed
 
 

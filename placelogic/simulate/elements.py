@@ -4,35 +4,19 @@ from __future__ import annotations
 
 from placelogic.program.catalog import WHOLE_TENSOR_DIMS
 from placelogic.program.program import Axes, Layout, Weights
-from placelogic.simulate.arrange import COUNT, PER_TENSOR, Dimension, Rules, Sizes, arranged, owners
-
-__all__ = ["BLOCK", "COUNT", "Geometry", "block", "tensor"]
+from placelogic.run.owners import Owners, Sizes, owners, systems
+from placelogic.simulate.arrange import COUNT, PER_TENSOR, Dimension, arranged
 
 BLOCK = 2
 """Block-quantised moments share a scale over this many consecutive elements of a tensor."""
 
 
-def tensor(element: int) -> int:
-    return element // PER_TENSOR
+class Elements:
+    """Where the elements of one weight group lie under each of its layouts (see run/group.py)."""
 
-
-def block(element: int) -> tuple[int, int]:
-    return tensor(element), element % PER_TENSOR // BLOCK
-
-
-def systems(layout: Layout) -> dict[str, Rules]:
-    """Per dimension, its cuts, outermost first."""
-    found: dict[str, Rules] = {}
-    for cut in layout.cuts:
-        found[cut.dimension] = (*found.get(cut.dimension, ()), cut.axes)
-    return found
-
-
-class Geometry:
-    """Where the elements of one weight group lie under each of its layouts.
-
-    `tables(layout)[axis]` is a tuple of one or two owner lists: the second holds on the last
-    stage of tied weights, whose place in that stage's flat buffer is another one."""
+    count = COUNT
+    tensor = tuple(e // PER_TENSOR for e in range(COUNT))
+    block = tuple(e // PER_TENSOR * PER_TENSOR + e % PER_TENSOR // BLOCK for e in range(COUNT))
 
     def __init__(self, weights: Weights, sizes: Sizes, shifted: bool) -> None:
         layouts = (weights.params, weights.optimizer_state, weights.gradients)
@@ -49,8 +33,8 @@ class Geometry:
             dimensions[name] = whole, ways, shifted and name == "flat"
         self._spots = dict(zip(dimensions, arranged(tuple(dimensions.values()), sizes)))
 
-    def tables(self, layout: Layout) -> dict[str, tuple[tuple[int, ...], ...]]:
-        found: dict[str, tuple[tuple[int, ...], ...]] = {}
+    def tables(self, layout: Layout) -> dict[str, tuple[Owners, ...]]:
+        found: dict[str, tuple[Owners, ...]] = {}
         for dimension, rules in systems(layout).items():
             length, indices = self._spots[dimension]
             plain = owners(rules, self._sizes, length, indices)
@@ -62,7 +46,7 @@ class Geometry:
                 found.update({axis: (plain[axis],) for axis in plain})
         return found
 
-    def dealt(self, axes: Axes) -> dict[str, tuple[int, ...]]:
+    def dealt(self, axes: Axes) -> dict[str, Owners]:
         """Owners where nothing says them: a buffer's equal pieces, by the row-major index over `axes`."""
         ((length, indices),) = arranged(((False, ((axes,),), False),), self._sizes)
         return owners((axes,), self._sizes, length, indices)

@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from itertools import product
 from operator import mul
 
+from placelogic.run.group import Group
 from placelogic.run.work import Work
 from placelogic.simulate.arithmetic import PRIME, inverse, mix, residue
-from placelogic.simulate.buffers import Buffer
 from placelogic.simulate.elements import COUNT
-from placelogic.simulate.group import Group
+from placelogic.simulate.exact import Arrays, Exact
 
 Key = tuple[int, int, int, tuple[int, ...], int, tuple[int, ...]]
 """term, share, micro-batch, foreign coordinates, use, part of the activations."""
@@ -139,9 +139,8 @@ def _plan(group: Group) -> list[tuple[int, int, int]]:
     grid, plan = group.grid, []
     for use, stage in group.members.items():
         start = stage * grid.stride[group.uses_axis] if group.uses_axis is not None else 0
-        for e in range(COUNT):
-            # `moved` starts from coordinate 0 along every axis but the stage's.
-            offset = group.moved(start, group.params_rule.values(), e)
+        # Sources start from coordinate 0 along every axis but the stage's.
+        for e, offset in enumerate(group.sources(start, group.params_rule.values())):
             local = group.params_local[offset]
             # What nobody holds is reported where parameters are compared.
             if e in local:
@@ -149,7 +148,7 @@ def _plan(group: Group) -> list[tuple[int, int, int]]:
     return plan
 
 
-def fresh(model: Model, group: Group, turn: int, seen: list[int]) -> Buffer:
+def fresh(model: Model, group: Group, turn: int, seen: list[int]) -> list[Arrays]:
     """The gradient that each device's backward pass of one micro-batch leaves, per loss term.
 
     `seen`: h of every device. Where experts are routed, what a device's tokens contribute
@@ -171,7 +170,7 @@ def fresh(model: Model, group: Group, turn: int, seen: list[int]) -> Buffer:
                 known = done[key] = [(a[e] + s[e] * h) * weight % PRIME for e in local]
             arrays[x] = known
         layers.append(_route(group, arrays) if group.routed else arrays)
-    return Buffer(group, layers, {**group.own_room, **group.routed_room}, frozenset(), group.alike)
+    return layers
 
 
 def _uses(group: Group) -> list[tuple[int, ...]]:
@@ -182,15 +181,8 @@ def _uses(group: Group) -> list[tuple[int, ...]]:
     return [of.get(c, ()) for c in at]
 
 
-def _route(group: Group, arrays: list[list[int]]) -> list[list[int]]:
+def _route(group: Group, arrays: Arrays) -> Arrays:
     """Sum over the routed axes of what all devices' tokens contribute, at the owner."""
-    home = group.local((*group.own_room.values(), *group.routed_room.values()))
-    found: list[list[int]] = [[] for _ in range(group.grid.count)]
-    for members in group.groups(group.routed):
-        total = {
-            e: sum(column) % PRIME
-            for e, column in zip(group.computed_local[members[0]], zip(*(arrays[x] for x in members)))
-        }
-        for x in members:
-            found[x] = [total[e] for e in home[x]]
-    return found
+    on = Exact(group)
+    total = on.sum(arrays, group.computed_local, group.routed, False, None, "")
+    return on.take(total, group.computed_local, group.home_local, "")

@@ -13,26 +13,27 @@ from collections.abc import Mapping, Sequence
 
 from placelogic.compat import assert_never
 from placelogic.program.catalog import Needs
+from placelogic.run.group import Geometry
 from placelogic.simulate.arithmetic import PRIME
-from placelogic.simulate.elements import block, tensor
 
 Result = tuple[list[int], list[int]]
 
 
 def stepped(
     needs: Needs,
+    geometry: Geometry,
     elements: Sequence[int],
-    gradient: list[int],
-    theta: list[int],
-    omega: list[int],
+    gradient: Sequence[int],
+    theta: Sequence[int],
+    omega: Sequence[int],
     seen: Mapping[int, int] | None = None,
 ) -> Result:
     """New theta and omega of these elements, which are updated together on one device. `seen`: the gradient of all
     elements that it looks at, where they are more."""
-    squares: dict[object, int] = {}
-    units = [_unit(needs, e) for e in elements]
+    squares: dict[int, int] = {}
+    units = [_unit(needs, geometry, e) for e in elements]
     for e, g in zip(elements, gradient) if seen is None else seen.items():
-        if (unit := _unit(needs, e)) is not None:
+        if (unit := _unit(needs, geometry, e)) is not None:
             squares[unit] = squares.get(unit, 1) + g * g
     new_theta, new_omega = [], []
     for unit, g, t, o in zip(units, gradient, theta, omega):
@@ -45,13 +46,13 @@ def stepped(
     return new_theta, new_omega
 
 
-def _unit(needs: Needs, element: int) -> object:
+def _unit(needs: Needs, geometry: Geometry, element: int) -> int | None:
     match needs:
         case Needs.ELEMENT:
             return None
         case Needs.TENSOR:
-            return tensor(element)
+            return geometry.tensor[element]
         case Needs.BLOCK:
-            return block(element)
+            return geometry.block[element]
         case _:
             assert_never(needs)

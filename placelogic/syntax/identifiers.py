@@ -6,7 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from lark import Token
 
+from placelogic.program.table import entries
 from placelogic.syntax.ast import Identifier, Role
+from placelogic.syntax.forms import FORMS
 
 # By rule: the roles of its children in order, those that declare with `!`.
 _ROLES: dict[str, tuple[str, ...]] = {
@@ -18,8 +20,12 @@ _ROLES: dict[str, tuple[str, ...]] = {
     "loss": ("loss!",), "scale_loss": ("loss",), "expect": ("", "", "weights"),
     "accumulate": ("buffer!",), "replace": ("buffer!",), "reduce": ("buffer",), "scale_op": ("buffer",),
     "update": ("buffer",),
-    "linear": ("", "", "weights"), "bias": ("", "weights"), "embedding": ("", "weights"), "norm": ("", "weights"),
-    "router": ("", "weights"), "override": ("", "crossing"),
+    "override": ("", "crossing"),
+}  # fmt: skip
+_ROLES |= {
+    rule: tuple("weights" if name == "weights" else "" for name, _ in FORMS[rule].fields())
+    for _, entry in entries() if entry.kinds
+    for rule in entry.forms
 }  # fmt: skip
 
 _EACH = {"axis_ref": "size", "target": "target", "dims": "dimension!"}

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from lark import Token
 
+from placelogic.program.table import entries
 from placelogic.syntax.load import Language
 
 _SIZE = {"NAME", "INT", "DECIMAL", "WORD", "LPAR", "MINUS"}
@@ -65,21 +66,7 @@ EXAMPLES = {
 }  # fmt: skip
 """One right line for each first word. A test parses them all (with a line for each `...`)."""
 
-OPERATIONS = {
-    "linear": "q = linear n with attn from hidden to heads, head",
-    "grouped": "g = grouped linear t with expert from hidden to ffn",
-    "bias": "b = bias q with attn over heads, head", "embedding": "x = embedding ids with embed from vocab to hidden",
-    "norm": "n = norm x with norm over hidden", "gelu": "u = gelu g", "silu": "u = silu g",
-    "relu": "u = relu g", "sigmoid": "u = sigmoid g", "tanh": "u = tanh g", "softplus": "u = softplus g",
-    "nonlinear": "u = nonlinear g", "dropout": "d = dropout p",
-    "scale": "u = scale g by 2", "add": "y = add x, d", "multiply": "w = multiply s, u",
-    "concat": "k = concat n, r to head", "attention": "c = attention q, k, v causal fused", "router": "r = router m with router from hidden to expert top 2",
-    "dispatch": "t = dispatch m by r", "combine": "o = combine z by r",
-    "cross_entropy": "loss = cross_entropy logits over vocab", "reduce": "r = reduce p over tp by sum",
-    "gather": "f = gather n over tp on sequence", "slice": "s = slice n over tp on sequence",
-    "reduce_scatter": "r = reduce_scatter p over tp on sequence",
-    "all_to_all": "h = all_to_all q over cp from sequence to heads", "broadcast": "b = broadcast x over tp",
-}  # fmt: skip
+OPERATIONS = {line.split()[2]: line for _, entry in entries() for line in entry.examples}
 """One right line for each operation of a block."""
 
 _SIGNS = {

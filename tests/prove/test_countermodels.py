@@ -92,7 +92,7 @@ def test_gradient_integrity_alone_keeps_replicas_equal() -> None:
     machine = Machine(program, {"tp": 2}, {"P": 1}, None, 1)
     assert not machine.run(2).right
     (state,) = machine.states.values()
-    assert state.theta[0] == state.theta[1] != state.single
+    assert state.theta[0] == state.theta[1] != machine.single[0]
 
 
 def test_delivery_alone_has_the_right_gradient() -> None:
@@ -108,7 +108,7 @@ def test_other_optimizer_state_at_the_start() -> None:
         program = programs(FOLDER / "gradient_integrity.place")["with_it"]
         machine = Machine(program, {"dp": 2}, {"P": 1}, None, 1)
         (state,) = machine.states.values()
-        state.omega[1] = [start] * len(state.omega[1])
+        state.moments[1] = [start] * len(state.moments[1])
         return machine.run(1)
 
     assert run(0).right

@@ -17,9 +17,9 @@ from placelogic.replay.blocks.held import arranged
 from placelogic.replay.blocks.matrices import Matrices
 from placelogic.replay.blocks.real import Loss, Numbers, Real
 from placelogic.replay.cases import Case
-from placelogic.replay.group import Group
 from placelogic.replay.judge import Choice, replay
 from placelogic.run.grid import Grid
+from placelogic.run.group import Group
 from placelogic.run.layers.algebra import Site
 from placelogic.run.layers.lay import Lay, Tensor, joined, piece
 from placelogic.run.layers.operations import operate
@@ -185,7 +185,7 @@ def groups_of(text: str, sizes: dict[str, int]) -> dict[str, Group]:
         group = Group(
             number, weights, grid, program.work.split_axes, lambda w, size, shifted: Matrices(setting, w, size, shifted)
         )
-        group.shape.group = group  # type: ignore[attr-defined]
+        group.geometry.group = group  # type: ignore[attr-defined]
         found[weights.name] = group
     return found
 
@@ -217,19 +217,19 @@ use zero1(dp) * tensor_parallel(tp)
 def test_each_device_has_the_elements_that_it_computes_with() -> None:
     groups = groups_of(MLP, {"dp": 2, "tp": 2})
     up, down = groups["up"], groups["down"]
-    assert len(up.shape.matrices) == len(down.shape.matrices) == 2  # one of each layer
-    rows = up.shape.elements(1, 0, ("hidden", "ffn"))
+    assert len(up.geometry.matrices) == len(down.geometry.matrices) == 2  # one of each layer
+    rows = up.geometry.elements(1, 0, ("hidden", "ffn"))
     half = rows.shape[1] // 2
-    assert set(rows[:, half:].flatten().tolist()) <= set(up.computed_local[1].tolist())  # dp = 0, tp = 1
-    columns = down.shape.elements(1, 1, ("ffn", "hidden"))
-    assert set(columns[half:].flatten().tolist()) <= set(down.computed_local[1].tolist())
-    assert len(up.computed_local[1]) * 2 == up.count
+    assert set(rows[:, half:].flatten().tolist()) <= set(up.home_local[1])  # dp = 0, tp = 1
+    columns = down.geometry.elements(1, 1, ("ffn", "hidden"))
+    assert set(columns[half:].flatten().tolist()) <= set(down.home_local[1])
+    assert len(up.home_local[1]) * 2 == up.count
     # Optimizer state of a shard only, without a gap.
     assert sum(len(elements) for elements in up.optimizer_local) == up.count
 
 
 def test_tied_embeddings_are_one_table() -> None:
-    embed = groups_of(MLP, {"dp": 2, "tp": 2})["embed"].shape
+    embed = groups_of(MLP, {"dp": 2, "tp": 2})["embed"].geometry
     (table,) = embed.matrices.values()
     assert embed.count == table.count
     looked_up = embed.elements(0, 0, ("vocab", "hidden"))

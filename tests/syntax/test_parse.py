@@ -37,7 +37,9 @@ def test_every_sample_parses(name):
 
 
 def test_every_statement_and_operation_has_a_sample():
-    found = {type(node) for text in ALL.values() for node, _ in spans(parse(text, "t"))}
+    lines = "\n".join(OPERATIONS.values())
+    texts = (*ALL.values(), f"block b {{\n{lines}\n}}")
+    found = {type(node) for text in texts for node, _ in spans(parse(text, "t"))}
     assert set(ast.Statement.__args__) | set(ops.Op.__args__) | set(ast.InitOp.__args__) <= found
     assert set(bl.Operation.__args__) | set(ast.BlockLine.__args__) <= found
 

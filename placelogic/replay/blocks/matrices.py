@@ -6,17 +6,20 @@ Every operation has one of its own, except that a table is shared by all that lo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from math import prod
 
 import torch
 from msgspec import Struct
 
 from placelogic.program import block as bl
+from placelogic.program.operations import sides
 from placelogic.program.program import Axes, Cut, Layout, Weights
-from placelogic.replay.group import Group
-from placelogic.replay.shape import MOST_ELEMENTS, Sizes, TooLarge, owners
+from placelogic.replay.shape import MOST_ELEMENTS, TooLarge
+from placelogic.run.group import Group
 from placelogic.run.layers.setting import Setting
 from placelogic.run.layers.uses import Key, cut_of, key_of, weights_dims
+from placelogic.run.owners import Owners, Sizes, owners
 
 
 class Matrix(Struct, frozen=True):
@@ -40,9 +43,9 @@ class Matrices:
 
     group: Group
 
-    def __init__(self, setting: Setting, weights: Weights, size: Sizes, shifted: bool) -> None:
+    def __init__(self, setting: Setting, weights: Weights, sizes: Sizes, shifted: bool) -> None:
         self._weights = weights
-        self._size = size
+        self._sizes = sizes
         self._shifted = shifted
         self._setting = setting
         self.matrices: dict[Key, Matrix] = {}
@@ -52,14 +55,13 @@ class Matrices:
         if self.count > MOST_ELEMENTS:
             raise TooLarge(f"`{weights.name}` would need {self.count} elements at this mesh")
         every = list(self.matrices.values())
-        counts = torch.tensor([matrix.count for matrix in every])
-        self.tensor = torch.arange(len(every)).repeat_interleave(counts)
+        self.tensor = tuple(number for number, matrix in enumerate(every) for _ in range(matrix.count))
         # Blocks of quantised moments: a row and one element more, so that no cut keeps all of them whole.
-        blocks, done = [], 0
+        block: list[int] = []
         for matrix in every:
-            blocks.append(done + torch.arange(matrix.count) // (matrix.lengths[-1] + 1))
-            done = int(blocks[-1].max()) + 1
-        self.block = torch.cat(blocks)
+            done = block[-1] + 1 if block else 0
+            block += [done + place // (matrix.lengths[-1] + 1) for place in range(matrix.count)]
+        self.block = tuple(block)
 
     def _read(self) -> None:
         found: dict[Key, list[tuple[int, int, bl.Operation]]] = {}
@@ -102,12 +104,12 @@ class Matrices:
         matrix = self.matrices[self.uses[layer, index]]
         for axis, rule in group.own_room.items():
             if axis not in matrix.cut and group.grid.size[axis] > 1:
-                found.append((axis, int(rule.tables[0][matrix.start])))
+                found.append((axis, rule.table[0][matrix.start]))
         return found
 
     # --- who holds what -----------------------------------------------------------------------
 
-    def tables(self, layout: Layout) -> dict[str, tuple[torch.Tensor, ...]]:
+    def tables(self, layout: Layout) -> dict[str, tuple[Owners, ...]]:
         """As `Shape.tables`."""
         plain = self._owners(layout, 0)
         if self._shifted and any(cut.dimension == "flat" for cut in layout.cuts):
@@ -116,8 +118,8 @@ class Matrices:
             return {axis: (table, other[axis]) if axis in flat else (table,) for axis, table in plain.items()}
         return {axis: (table,) for axis, table in plain.items()}
 
-    def _owners(self, layout: Layout, shift: int) -> dict[str, torch.Tensor]:
-        parts: dict[str, list[torch.Tensor]] = {}
+    def _owners(self, layout: Layout, shift: int) -> dict[str, Owners]:
+        parts: dict[str, list[int]] = {}
         every = list(self.matrices.values())
         layers = 1 + max(matrix.layer for matrix in every)
         for number, matrix in enumerate(every):
@@ -127,20 +129,20 @@ class Matrices:
             for cut in sorted(layout.cuts, key=lambda cut: dims[cut] is None):
                 dim = dims[cut] or self._free(matrix)
                 ways[dim] = (*ways.get(dim, ()), cut.axes)
-            at = dict(zip(matrix.dims, torch.unravel_index(torch.arange(matrix.count), matrix.lengths)))
+            at = dict(zip(matrix.dims, zip(*product(*map(range, matrix.lengths)))))
             for dim, system in ways.items():
                 if dim == LAYER:
-                    length, index = layers, torch.full((matrix.count,), matrix.layer)
+                    length, index = layers, (matrix.layer,) * matrix.count
                 elif dim == PARAM:
-                    length, index = len(every), torch.full((matrix.count,), number)
+                    length, index = len(every), (number,) * matrix.count
                 elif dim == FLAT:
                     length = self.count
-                    index = (torch.arange(matrix.count) + matrix.start + shift) % length
+                    index = tuple((place + matrix.start + shift) % length for place in range(matrix.count))
                 else:
                     length, index = self._setting.dims[dim], at[dim]
-                for axis, table in owners(system, self._size, length, index).items():
-                    parts.setdefault(axis, []).append(table)
-        return {axis: torch.cat(tables) for axis, tables in parts.items()}
+                for axis, table in owners(system, self._sizes, length, index).items():
+                    parts.setdefault(axis, []).extend(table)
+        return {axis: tuple(table) for axis, table in parts.items()}
 
     def _dimension(self, cut: Cut, matrix: Matrix) -> str | None:
         """Which dimension of a matrix a cut is of; None: one of its own."""
@@ -161,22 +163,15 @@ class Matrices:
     def _free(matrix: Matrix) -> str:
         return next((dim for dim in matrix.dims if dim not in matrix.cut.values()), matrix.dims[0])
 
-    def dealt(self, axes: Axes) -> dict[str, torch.Tensor]:
+    def dealt(self, axes: Axes) -> dict[str, Owners]:
         """As `Shape.dealt`."""
-        return owners((axes,), self._size, self.count, torch.arange(self.count))
+        return owners((axes,), self._sizes, self.count, tuple(range(self.count)))
 
 
 LAYER, PARAM, FLAT = "#layer", "#param", "#flat"
 
 
 def _sides(dims: tuple[str, ...], op: bl.Operation) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    match op:
-        case bl.Linear():
-            experts = dims[: len(dims) - len(op.contracted) - len(op.produced)]
-            return (*op.produced, *experts), op.contracted
-        case bl.Embedding():
-            return op.produced, (op.vocabulary,)
-        case bl.Router():
-            return (op.experts,), op.contracted
-        case _:
-            return dims, ()
+    """Experts, the first of the dimensions of some matrices, are with what it makes."""
+    produced, contracted = sides(op)
+    return (*produced, *dims[: len(dims) - len(contracted) - len(produced)]), contracted

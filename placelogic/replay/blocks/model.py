@@ -15,8 +15,8 @@ from placelogic.replay.blocks.matrices import Matrices
 from placelogic.replay.blocks.real import Numbers, Real, Value
 from placelogic.replay.comms import Comms
 from placelogic.replay.data import Data, apart, normal
-from placelogic.replay.group import Group
 from placelogic.run.grid import Grid
+from placelogic.run.group import Group
 from placelogic.run.layers.chain import Chain
 from placelogic.run.layers.habits import Habits
 from placelogic.run.layers.lay import Lay, Tensor
@@ -48,7 +48,7 @@ class BlockModel:
         self._weight = [1.0 if only in (None, term) else 0.0 for term in range(len(data.terms))]
         self._matrices: dict[str, Matrices] = {}
         for group in groups:
-            matrices = group.shape
+            matrices = group.geometry
             assert isinstance(matrices, Matrices)
             matrices.group = group
             self._matrices[group.name] = matrices
@@ -81,7 +81,7 @@ class BlockModel:
         with. Raises GroupStop, on all ranks alike, where a device cannot go on."""
         x, wide = self.comms.rank, {}
         for group in self.groups:
-            place = (group.computed_local[x],)
+            place = (torch.tensor(group.home_local[x], dtype=torch.long),)
             wide[group.number] = torch.zeros(group.count).index_put(place, computed[group.number])
         left, terms = self._pass(step, turn, wide, alone=False)
         expected = at_places(self._left[turn].data, left.lays[x].labels)
@@ -89,7 +89,7 @@ class BlockModel:
         found: dict[int, list[torch.Tensor]] = {group.number: [] for group in trained}
         for gradients in terms:
             for group in trained:
-                found[group.number].append(gradients[group.name][group.computed_local[x]])
+                found[group.number].append(gradients[group.name][torch.tensor(group.home_local[x], dtype=torch.long)])
         return found
 
     # --- one micro-batch -------------------------------------------------------------------------
@@ -117,7 +117,7 @@ class BlockModel:
             chain.turn()
             lay = setting.fed(left.lays[x], shares[x])
             for term, weight in enumerate(self._weight):
-                divisor = data.single_divisor(term) if alone else data.divisor(x, term, turn)
+                divisor = data.single_divisor(term) if alone else setting.counted(term, turn, left.lays)[x]
                 seeds = self._seeds((data.seed, "counts", step, turn, term, foreign), lay)
                 yield real.gradients(left, entered, seeds * (weight / float(divisor)))
 

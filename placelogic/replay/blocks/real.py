@@ -80,6 +80,8 @@ class Real(Algebra[torch.Tensor]):
 
     def crossed(self, name: str, value: Value, crossing: Crossing) -> torch.Tensor:
         one = crossing
+        if not one.there and not one.back:
+            return value.data
         comm, x, number = self._among((one.axis,)), self.rank, self._number
         return across(
             value.data,

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from placelogic.io.quoting import python
 from placelogic.program.catalog import Needs
-from placelogic.program.program import Program, Skip
+from placelogic.program.program import Program
 from placelogic.replay.cases import Case
 from placelogic.replay.script import text
 from placelogic.replay.script.begin import started, starts
-from placelogic.replay.script.events import decided
-from placelogic.replay.script.layout import Layout
+from placelogic.replay.script.events import clipped, skipped
+from placelogic.replay.script.layout import group_of
 from placelogic.replay.script.lines import Names, NotShown
-from placelogic.replay.script.section import Content, Event, Section
+from placelogic.replay.script.section import Section
 from placelogic.replay.script.work import Items, Row, told
 from placelogic.report.diagnostic import Finding
+from placelogic.run.arriving import lines_of
 from placelogic.run.grid import Grid
+from placelogic.run.step import Event, drive
 from placelogic.run.work import Counts, Work
-from placelogic.simulate.arriving import kept_along, lines_of
-from placelogic.simulate.group import Group
 
 WIDTH = 118
 """Of a line, where it can be broken."""
@@ -40,20 +40,21 @@ class Build:
         self.work = Work(program, self.grid, meeting.quantities, counts, per_item)
         self.items = Items(self.work)
         self.names = Names(program.mesh.label)
+        self.out: list[str] = []
         self.sections: list[Section] = []
         for number, weights in enumerate(program.weights):
             step = program.step(weights.name)
             assert step is not None
-            lines = lines_of(program, weights.name)
-            layout = Layout(Group(number, weights, self.grid, self.work.split, kept_along(lines)), step.ops)
-            self.sections.append(Section(layout, step.ops, self.items, self.names, self._inside, lines))
-        self.elements = max(section.layout.count for section in self.sections)
+            group = group_of(program, number, weights, self.grid, step.ops)
+            arriving = lines_of(program, weights.name)
+            self.sections.append(Section(group, step.ops, self.items, self.names, self.out, arriving))
+        self.elements = max(section.state.group.count for section in self.sections)
         self.overflow = finding.code == "SC08"
-        self.skips = any(section.skips for section in self.sections)
+        self.skips = any(section.skipping for section in self.sections)
 
     def text(self) -> str:
-        singles = {section.name: self.items.single(section.layout.group) for section in self.sections}
-        self.begin, start = started(self.sections, self.names)
+        singles = {section.name: self.items.single(section.state.group) for section in self.sections}
+        self.begin, start = started(self.sections)
         functions = [lines for lines in (list(self._single()), start, list(self._step())) if lines]
         devices = list(range(self.grid.count))
         self.together = all(sets == [devices] for sets in self.names.groups.values())
@@ -71,7 +72,7 @@ class Build:
     def _constants(self, singles: dict[str, list[Row]]) -> Iterator[str]:
         steps, spots = STEPS, []
         if self.overflow:
-            spots = [(rows[0][0], e) for s in self.sections for rows in [self._first(s)] for e in range(s.layout.count)]
+            spots = [(rows[0][0], e) for s in self.sections for rows in [self._first(s)] for e in range(s.state.group.count)]
             steps = len(spots)
         axes = ", ".join(f"{axis} = {size}" for axis, size in self.case.meeting.sizes.items() if size > 1)
         told_axes = f"  # {axes}, the last axis fastest" if axes else ""
@@ -93,7 +94,7 @@ class Build:
         return next(rows for turns in devices for rows in turns if rows)
 
     def _held(self, section: Section) -> str:
-        rows = [list(local) for local in section.layout.params]
+        rows = [list(local) for local in section.state.group.params_local]
         alike = all(row == rows[0] for row in rows)
         return f'"{section.name}": ' + (f"[{rows[0]}] * DEVICES" if alike and len(rows) > 1 else str(rows))
 
@@ -134,9 +135,11 @@ class Build:
             yield "    norm = sum((g**2).sum() for g in found.values()).sqrt()"
             yield "    found = {name: g / (1 + norm) for name, g in found.items()}"
         for section in self.sections:
-            if section.layout.needs is not Needs.ELEMENT:
+            needs, geometry = section.state.group.weights.optimizer.needs, section.state.group.geometry
+            if needs is not Needs.ELEMENT:
                 self.names.use("seen")
-                yield f'    found["{section.name}"] = seen(found["{section.name}"], {section.layout.units()})'
+                units = list(geometry.tensor if needs is Needs.TENSOR else geometry.block)
+                yield f'    found["{section.name}"] = seen(found["{section.name}"], {units})'
         yield "    return {name: theta - 0.1 * found[name] for name, theta in one.items()}"
 
     def _step(self) -> Iterator[str]:
@@ -145,48 +148,30 @@ class Build:
             for axis, fact in self.program.facts.get(section.name, {}).items():
                 if self.grid.size[axis] > 1:
                     yield f"    # {section.name} along {axis}: {fact.because}"
-        if len(self.sections) == 1 and len(self.sections[0].buffers()) == 1:
+        if len(self.sections) == 1 and len(self.sections[0].buffer_names()) == 1:
             self.sections[0].alone = True
-        lines = list(self._lines())
-        buffers = [section.variable(name)[6:-1] for section in self.sections for name in section.buffers()]
+        drive(self.sections, self._skip, self._clip)
+        buffers = [section.variable(name)[6:-1] for section in self.sections for name in section.buffer_names()]
         total = "0" if self.sections[0].alone else f"dict.fromkeys([{', '.join(buffers)}], 0)"
         yield f"    held, total = dict(held), {total}"
         if self.skips:
             names = ", ".join(f'"{section.name}"' for section in self.sections)
             yield f"    skip = {'False' if self.sections[0].alone else f'dict.fromkeys([{names}], False)'}"
-        yield from (f"    {line}" for line in lines)
+        yield from (f"    {line}" for line in self.out)
         yield "    return held"
 
-    def _lines(self) -> Iterator[str]:
-        """All groups, from one common decision to the next."""
-        waiting: dict[str, Event] = {}
-        going = {section.name: section.parts() for section in self.sections}
-        by_name = {section.name: section for section in self.sections}
-        while going:
-            for name in [name for name in going if name not in waiting]:
-                part = next(going[name], None)
-                if part is None:
-                    del going[name]
-                    continue
-                lines, event = part
-                yield from lines
-                if event is None:
-                    del going[name]
-                else:
-                    waiting[name] = event
-            # Clipping is one event: it waits until every group that clips has come to it.
-            skipping = {name: event for name, event in waiting.items() if isinstance(event, Skip)}
-            every = [section.now(waiting.get(section.name)) for section in self.sections]
-            for names in [[name] for name in skipping] or [list(waiting)] if waiting else []:
-                deciding = [by_name[name].content(waiting[name]) for name in names]
-                yield from decided(self.program.clip, waiting[names[0]], deciding, every)
-            waiting = {name: event for name, event in waiting.items() if skipping and name not in skipping}
+    def _skip(self, section: Section, event: Event) -> None:
+        skipped(section, self._together([section]), event, self.out)
 
-    def _inside(self, op: Event, contents: list[Content]) -> Iterator[str]:
-        """A decision inside the loop over micro-batches."""
-        if len(self.sections) > 1:
+    def _clip(self, clipping: Sequence[Section], event: Event) -> None:
+        if self.program.clip is not None:
+            clipped(self.program.clip, clipping, self._together(clipping), event, self.out)
+
+    def _together(self, deciding: Sequence[Section]) -> list[Section]:
+        """All that a decision looks at."""
+        if len(self.sections) > 1 and any(section.inside for section in deciding):
             raise NotShown("several weights decide together inside the loop over micro-batches")
-        return decided(self.program.clip, op, contents, contents)
+        return self.sections
 
 
 def head(finding: Finding, source: str, case: Case, microbatches: int) -> Iterator[str]:

@@ -2,72 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from placelogic.program.program import Axes, Clip, GlobalNorm, Skip
-from placelogic.replay.script.layout import Shape, places, same
-from placelogic.replay.script.lines import NotShown, by_device, line_of
-from placelogic.replay.script.section import Content, Section
-
-
-def decided(
-    clip: GlobalNorm | None, op: Clip | Skip, deciding: Sequence[Content], every: Sequence[Content]
-) -> Iterator[str]:
-    """`deciding`: groups that have come to this; `every`: what all groups have at this point."""
-    if isinstance(op, Skip):
-        for section, _, _ in deciding:
-            yield from _skip(section, op, every)
-    elif clip is not None:
-        yield from _norm(clip, every)
-        for _, on, shape in deciding:
-            if shape is not None:
-                yield f"{on} = {on} / (1 + squares.sqrt())  # clip by the global norm{line_of(op.origin)}"
+from placelogic.program.program import GlobalNorm, Skip
+from placelogic.replay.script.lines import NotShown
+from placelogic.replay.script.section import Section
+from placelogic.run.algebra import line_of
+from placelogic.run.events import squares
+from placelogic.run.step import Event
 
 
-def _norm(clip: GlobalNorm, every: Sequence[Content]) -> Iterator[str]:
+def clipped(clip: GlobalNorm, clipping: Sequence[Section], every: Sequence[Section], event: Event, out: list[str]) -> None:
+    """`clipping`: the groups that have come to this."""
     first = True
-    for section, on, shape in every:
-        if shape is None:
-            continue
-        layout, grid = section.layout, section.layout.group.grid
-        usable, values = layout.usable(shape), _values(section, on, shape)
-        if clip.listed is None:
-            copies = [[sum(e in array for array in usable) for e in mine] for mine in usable]
-            counts = {count for row in copies for count in row}
-            share = "" if counts == {1} else f" / torch.tensor({by_device(copies)})"
-            squares, axes, told = f"({values} ** 2{share}).sum()", tuple(grid.axes), "each element once"
-        else:
-            axes = clip.listed[section.name][0] if section.name in clip.listed else ()
-            squares = f"({values} ** 2).sum()"
-            told = f"summed over {section.names.label(axes)}" if axes else "as this device has it"
-        yield f"squares = {'' if first else 'squares + '}{_added(section, squares, axes)}  # {section.name}: {told}"
+    for section, found in squares(clip, every):
+        axes = clip.listed.get(section.state.group.name, ((),))[0] if clip.listed is not None else None
+        told = "each element once" if axes is None else "as this device has it"
+        told = f"summed over {section.on.names.label(axes)}" if axes else told
+        out.append(f"squares = {'' if first else 'squares + '}{found}  # {section.name}: {told}")
         first = False
     if first:
         raise NotShown("nothing is clipped")
+    for section in clipping:
+        buffer = section.content()
+        if buffer is not None:
+            why = f"clip by the global norm{line_of(event.op.origin)}"
+            buffer.layers = [section.on.assign(a, f"{a.value} / (1 + squares.sqrt())", why) for a in buffer.layers]
 
 
-def _skip(section: Section, op: Skip, every: Sequence[Content]) -> Iterator[str]:
+def skipped(section: Section, every: Sequence[Section], event: Event, out: list[str]) -> None:
     """Each step looks at the gradients of all weights, over its own axes. All devices take part in that."""
-    seen = [f"(~{_values(other, on, shape)}.isfinite()).sum()" for other, on, shape in every if shape is not None]
+    op, on = event.op, section.on
+    assert isinstance(op, Skip)
+    contents = [(other.on, buffer) for other in every if (buffer := other.content()) is not None]
+    seen = [f"(~{o.values(b.summed(), b.local, b.usable)}.isfinite()).sum()" for o, b in contents]
     if not seen:
         return
-    over = f"over {section.names.label(op.axes)}" if op.axes else "by each device"
-    yield f"bad = {' + '.join(seen)}"
-    yield f"{section.skip()} |= {_added(section, 'bad', op.axes)} > 0  # skip on overflow, seen {over}{line_of(op.origin)}"
-
-
-def _values(section: Section, on: str, shape: Shape) -> str:
-    """What there is a value of."""
-    held, usable = section.layout.held(shape), section.layout.usable(shape)
-    found = places(usable, held)
-    return on if same(found, held) else f"{on}[{by_device(found)}]"
-
-
-def _added(section: Section, value: str, axes: Axes) -> str:
-    """Over all devices along these axes, whether they hold the weights or not."""
-    grid = section.layout.group.grid
-    name = section.names.group(axes, grid.groups(axes)) if axes else None
-    if name is None:
-        return value
-    section.names.use("add")
-    return f'add({value}, "{name}")'
+    over = f"over {on.names.label(op.axes)}" if op.axes else "by each device"
+    out.append(f"bad = {' + '.join(seen)}")
+    found = on.added("bad", op.axes)
+    out.append(f"{section.skip()} |= {found} > 0  # skip on overflow, seen {over}{line_of(op.origin)}")

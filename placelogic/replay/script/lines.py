@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 
-from placelogic.program.ops import Origin
 from placelogic.program.program import Axes
 
 
@@ -55,8 +54,3 @@ def fraction(value: Fraction) -> str:
 
 def times(factor: Fraction) -> str:
     return "" if factor == 1 else f"{fraction(factor)} * "
-
-
-def line_of(origin: Origin) -> str:
-    """Where a person wrote it, if one did."""
-    return f", line {origin.span.line}" if origin.stated and origin.library is None and origin.span.line else ""

@@ -1,268 +1,169 @@
-"""The step of one weight group as lines of a script, up to the next decision that the whole job takes."""
+"""The step of one weight group as lines of a script."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from fractions import Fraction
 
-from placelogic.program.catalog import Needs
-from placelogic.program.expr import Expr, show
+from placelogic.program.expr import Expr
 from placelogic.program.habits import Override
 from placelogic.program.program import (
     Accumulate,
-    BroadcastParams,
-    Clip,
-    FetchParams,
-    GatherGradients,
-    GatherParams,
     Loop,
     OffloadGradients,
     Op,
     Reduce,
-    Refresh,
     Scale,
     ScaleLoss,
     Skip,
     Update,
     flat,
 )
-from placelogic.replay.script import arrays, moves
-from placelogic.replay.script.arriving import arrived
-from placelogic.replay.script.layout import Layout, Places, Shape, places, same
-from placelogic.replay.script.lines import Names, NotShown, by_device, line_of, times
+from placelogic.replay.script.lines import Names, NotShown, by_device
+from placelogic.replay.script.variables import Lines, Variable
 from placelogic.replay.script.work import Items
-from placelogic.run.step import running, turns
-from placelogic.simulate.group import Rule
+from placelogic.run import buffers
+from placelogic.run.arriving import arrive
+from placelogic.run.buffers import Buffer, collected
+from placelogic.run.group import Group
+from placelogic.run.group_step import GroupStep
+from placelogic.run.state import State
+from placelogic.run.step import Event, turns
+from placelogic.run.stop import GroupStop
 
-Event = Clip | Skip
-Content = tuple["Section", str, "Shape | None"]
-"""A group, the name of its gradient at this point, and the layout of that."""
-OnEvent = Callable[["Event", list[Content]], Iterator[str]]
-"""Lines of a decision inside the loop over micro-batches."""
 
-
-class Section:
-    """`shapes`: of the buffers, as they are at this point; `restricted`: by which rules updates were cut; `arriving`: what is said
-    of the gradient that reaches the weights."""
+class Section(GroupStep[Variable]):
+    """`arriving`: what is said of the gradient that reaches the weights. `alone`: no other weights, and no other buffer.
+    `inside`: whether it is in the loop over micro-batches."""
 
     def __init__(
         self,
-        layout: Layout,
+        group: Group,
         ops: tuple[Op, ...],
         items: Items,
         names: Names,
-        event: OnEvent,
+        out: list[str],
         arriving: tuple[Override, ...] = (),
     ) -> None:
-        self.layout = layout
-        self.name = layout.group.name
-        self.ops = ops
-        self.work = items.work
+        self.name = group.name
         self.items = items
-        self.names = names
-        self.shapes: dict[str | None, Shape] = {}
-        self.restricted: dict[str, Rule] = {}
-        self.alone = False
         self.arriving = arriving
-        self._event = event
-        self._order = list(flat(ops))
-        self.skips = any(isinstance(op, Skip) for op in self._order)
-        self._running = list(running(ops, items.work.microbatches))
+        self.inside = False
+        self._every = list(flat(ops))
+        self.skipping = any(isinstance(op, Skip) for op in self._every)
+        self.on = Lines(group, names, out)
+        theta, host, master = (self._held(copy) for copy in ("", ".host", ".master"))
+        state = State(group, self.on, theta, host, master if group.weights.master else None, None)
+        super().__init__(state, items.work, ops, self._started, self._stepped)
+        self.alone = False
+        # By what the parts of the loss terms are multiplied, until the fresh gradient is computed.
+        self._scaled: dict[str | None, Fraction] | None = None
+
+    def _held(self, copy: str) -> Variable:
+        name = f'held["{self.name}{copy}"]'
+        return Variable(name, name)
 
     def variable(self, buffer: str | None) -> str:
-        if self.alone:
-            return "total"
-        return f'total["{self.name}{"." + buffer if buffer else ""}"]'
+        return "total" if self.alone else f'total["{self.name}{"." + buffer if buffer else ""}"]'
 
     def skip(self) -> str:
         """The name of its own decision."""
         return "skip" if self.alone else f'skip["{self.name}"]'
 
-    def buffers(self) -> list[str | None]:
+    def buffer_names(self) -> list[str | None]:
         """All that its step speaks of."""
-        found = [op.buffer for op in self._order if isinstance(op, Accumulate | Reduce | Scale | Update)]
+        found = [op.buffer for op in self._every if isinstance(op, Accumulate | Reduce | Scale | Update)]
         return list(dict.fromkeys([None, *found]))
 
-    def now(self, op: Event | None) -> Content:
-        """Its gradient at this point: of the decision it has come to, or at the end."""
-        return self.content(op if op is not None else self._order[-1])
+    def stop(self, reason: str) -> None:
+        raise NotShown(reason)
 
-    def parts(self) -> Iterator[tuple[list[str], Event | None]]:
-        """Lines, and the decision at which they stop."""
-        lines: list[str] = []
-        for op in self.ops:
-            if isinstance(op, Clip | Skip):
-                yield [*lines, *self.cut_for(op)], op
-                lines = []
-            elif isinstance(op, Loop):
-                lines += self._loop(op)
-            else:
-                lines += self._one(op, None)
-        yield lines, None
+    # --- the loop ----------------------------------------------------------------------------------
 
-    # --- loops -------------------------------------------------------------------------------------
-
-    def _loop(self, loop: Loop) -> Iterator[str]:
+    def loop(self, loop: Loop) -> Iterator[Event]:
         """Turns that read alike are one `for`."""
         bodies: list[tuple[list[int], list[str]]] = []
-        for turn in (number - 1 for number in turns(loop, self.work.microbatches)):
-            body = list(self._turn(loop))
+        start = len(self.on.out)
+        self.inside = True
+        for turn in turns(loop, self.microbatches):
+            yield from self.turn(loop, turn)
+            self._computed()
+            body = self.on.out[start:]
+            del self.on.out[start:]
             if bodies and bodies[-1][1] == body:
-                bodies[-1][0].append(turn)
+                bodies[-1][0].append(turn - 1)
             else:
-                bodies.append(([turn], body))
+                bodies.append(([turn - 1], body))
+        self.inside = False
         for which, body in bodies:
-            yield f"for turn in {which}:" if len(which) < 3 else f"for turn in range({which[0]}, {which[-1] + 1}):"
-            yield from (f"    {line}" for line in body)
+            told = str(which) if len(which) < 3 else f"range({which[0]}, {which[-1] + 1})"
+            self.on.out += [f"for turn in {told}:", *(f"    {line}" for line in body)]
 
-    def _turn(self, loop: Loop) -> Iterator[str]:
-        body = list(loop.body)
-        scaled: dict[str | None, Fraction] = {}
-        while body and isinstance(body[0], ScaleLoss):
-            op = body.pop(0)
-            assert isinstance(op, ScaleLoss)
-            scaled[op.term] = scaled.get(op.term, Fraction(1)) * self.number(op.factor, self._term(op.term))
-        yield from moves.computed(self, scaled)
-        yield from arrived(self)
-        fresh = arrays.start(self.layout)
-        for position, op in enumerate(body):
-            later = any(isinstance(o, Accumulate) for o in body[position + 1 :])
-            if isinstance(op, Accumulate):
-                yield from self._accumulate(op, fresh)
-            elif isinstance(op, Clip | Skip):
-                yield from self.cut_for(op) if not later else ()
-                yield from self._event(op, [(self, "fresh", fresh)] if later else [self.content(op)])
-            else:
-                yield from self._one(op, fresh if later else None)
-
-    def _term(self, name: str | None) -> int:
-        return [term.name for term in self.work.terms].index(name)
-
-    def _accumulate(self, op: Accumulate, fresh: Shape) -> Iterator[str]:
-        part, there = fresh.copy(), self.shapes.get(op.buffer)
-        lines, source = arrays.stored(self, part)
-        yield from lines
-        target = self.variable(op.buffer)
-        if op.replace or there is None:
-            self.shapes[op.buffer] = part
+    def one(self, op: Op, fresh: Buffer[Variable] | None) -> Iterator[Event]:
+        if not isinstance(op, ScaleLoss):
+            self._computed()
+        if isinstance(op, OffloadGradients):
+            self.on.out.append("# the gradients go to the host: the same numbers, elsewhere")
+        elif isinstance(op, Update) and op.buffer not in self.buffers:
+            self._target = op.buffer
+            self.on.out.append("# update: the buffer has nothing in it, so nothing moves")
         else:
-            if any(len(a) != len(b) for a, b in zip(self.layout.held(there), self.layout.held(part), strict=True)):
-                raise NotShown("a whole gradient is added to a buffer that holds only a shard")
-            there.valid |= part.valid
-            there.alike &= part.alike
-        yield f"{target} = {source}{line_comment(op)}" if op.replace else f"{target} = {target} + {source}"
+            yield from super().one(op, fresh)
+
+    def _started(self, turn: int) -> Buffer[Variable]:
+        self._scaled = {}
+        return buffers.fresh(self.state.group, self.on, [Variable("fresh", "fresh")])
+
+    def scale(self, on: Buffer[Variable], factor: Expr, term: int | None) -> None:
+        if term is None:
+            super().scale(on, factor, term)
+            return
+        if self._scaled is None:
+            raise NotShown("its step has operations in an order that no short script has")
+        name = self.work.terms[term].name
+        self._scaled[name] = self._scaled.get(name, Fraction(1)) * self.work.factor(factor, term)
+
+    def _computed(self) -> None:
+        """The lines of the fresh gradient, once it is known by what its parts are multiplied."""
+        if self._scaled is None or self.fresh is None:
+            return
+        group, on, size = self.state.group, self.on, self.state.group.grid.size
+        values, held = self._held(""), group.computed_local
+        # What is routed is computed with the owner's parameters: tokens would travel there.
+        rules = [rule for axis, rule in group.params_rule.items() if axis not in group.own_room and size[axis] > 1]
+        if rules:
+            over = "*".join(dict.fromkeys(rule.axis for rule in rules))
+            why = "the parameters of the experts" if group.routed else f"gathered over {over} for use"
+            whole = Variable("whole", values.value)
+            values = collected(group, on, rules, whole, group.params_local, held, why)
+        elements = by_device([list(row) for row in held])
+        table = self.items.table(group, self._scaled)
+        self._scaled = None
+        fresh = on.assign(self.fresh.layers[0], f'gradient({values.value}, {elements}, WORK["{table}"][rank][turn])', "")
+        if group.routed:
+            fresh = on.sum(fresh, held, group.routed, False, None, "tokens of all devices come to the experts")
+            fresh = on.take(fresh, held, group.home_local, "at the owner of each expert")
+        self.fresh.layers = [fresh]
+        arrive(self.arriving, self.fresh, self.work)
 
     # --- operations --------------------------------------------------------------------------------
 
-    def _one(self, op: Op, fresh: Shape | None) -> Iterator[str]:
-        match op:
-            case Reduce(buffer, axes, kind, scattered, _):
-                on, shape = self._pick(buffer, fresh)
-                if shape is not None and axes:
-                    yield from arrays.reduced(self, on, shape, axes, kind == "mean", scattered, line_of(op.origin))
-            case GatherGradients(axes, _):
-                on, shape = self._pick(self.feeding(op), fresh)
-                if shape is not None:
-                    yield from arrays.gathered(self, on, shape, axes)
-            case Scale(buffer, factor, _):
-                on, shape = self._pick(buffer, fresh)
-                if shape is not None:
-                    value = self.number(factor)
-                    yield f"{on} = {times(value)}{on}  # scale by {show(factor)}{line_of(op.origin)}"
-            case Update(buffer, _):
-                yield from self._update(buffer)
-            case GatherParams(axes, _):
-                yield from moves.gathered(self, axes)
-            case BroadcastParams(axes, root, _):
-                yield from moves.broadcast(self, axes, root, line_of(op.origin))
-            case Refresh():
-                yield from moves.refreshed(self)
-            case FetchParams():
-                yield from moves.fetched(self)
-            case OffloadGradients():
-                yield "# the gradients go to the host: the same numbers, elsewhere"
-            case _:
-                raise NotShown("its step has operations in an order that no short script has")
+    def accumulate(self, op: Accumulate) -> None:
+        if self.fresh is None:
+            raise NotShown("its step has operations in an order that no short script has")
+        there, name, fresh = self.buffers.get(op.buffer), self.variable(op.buffer), self.fresh
+        part = Buffer(fresh.group, self.on, [Variable("part", fresh.layers[0].value)], fresh.room, fresh.valid, fresh.alike)
+        found = self.buffers[op.buffer] = buffers.accumulate(there, part, op.replace)
+        value, why = found.layers[0].value, ""
+        if op.replace:
+            why = f"replaces what was there{self.where}"
+        elif there is None:
+            value = f"{name} + {value}"
+        found.layers = [self.on.assign(Variable(name, name), value, why)]
 
-    def _pick(self, buffer: str | None, fresh: Shape | None) -> tuple[str, Shape | None]:
-        if buffer is None and fresh is not None:
-            return "fresh", fresh
-        return self.variable(buffer), self.shapes.get(buffer)
-
-    def number(self, factor: Expr, term: int = 0) -> Fraction:
+    def _stepped(self, buffer: Buffer[Variable]) -> None:
+        self.on.unless = self.skip() if self.skipping else None
         try:
-            return self.work.value(factor, term)
-        except ZeroDivisionError:
-            raise NotShown("a factor divides by zero") from None
-
-    def feeding(self, op: Op) -> str | None:
-        """The buffer that the next update reads (else any update of the step, else the unnamed); of a skip the
-        next that runs."""
-        order = self._running if isinstance(op, Skip) else self._order
-        start = next((i for i, o in enumerate(order) if o is op), 0)
-        updates = [o.buffer for o in (*order[start:], *order) if isinstance(o, Update)]
-        return updates[0] if updates else None
-
-    def content(self, op: Op) -> Content:
-        """What a decision looks at."""
-        buffer = self.feeding(op)
-        return self, self.variable(buffer), self.shapes.get(buffer)
-
-    def cut_for(self, op: Op) -> Iterator[str]:
-        """A gradient that is placed S is cut, where it still is whole."""
-        _, on, shape = self.content(op)
-        for rule in self.layout.group.gradients_rule.values() if shape is not None else ():
-            if rule.axis not in shape.alike:  # type: ignore[union-attr]
-                yield from arrays.cut(self, on, shape, rule)  # type: ignore[arg-type]
-
-    def _update(self, buffer: str | None) -> Iterator[str]:
-        layout, group = self.layout, self.layout.group
-        shape = self.shapes.get(buffer)
-        if shape is None:
-            yield "# update: the buffer has nothing in it, so nothing moves"
-            return
-        on = self.variable(buffer)
-        for rule in group.gradients_rule.values():
-            if rule.axis not in shape.alike:  # what was gathered is whole
-                yield from arrays.cut(self, on, shape, rule)
-        master = bool(group.weights.master)
-        mine = [
-            [e for e in usable if e in moments and (e in params or group.materialized)]
-            for usable, moments, params in zip(layout.usable(shape), layout.optimizer, layout.params, strict=True)
-        ]
-        target, there = moves.target(self)
-        if not master and any(e not in array for own, array in zip(mine, there, strict=True) for e in own):
-            raise NotShown("parameters are updated where they are not")
-        at = places([tuple(own) for own in mine], there)
-        own = places([tuple(own) for own in mine], layout.held(shape))
-        indent = "    " if self.skips else ""
-        if self.skips:
-            yield f"if not {self.skip()}:"
-        yield from (indent + line for line in self._moved(target, at, there, on, own, layout.held(shape), mine))
-        for rule in (*shape.valid, *shape.room.values()):
-            self.restricted.setdefault(rule.axis, rule)
-        if group.materialized:
-            yield from moves.refreshed(self)
-
-    def _moved(self, target: str, at: Places, there, on: str, own: Places, held, mine) -> Iterator[str]:  # type: ignore[no-untyped-def]
-        if not any(at):
-            yield "# update: no device has gradient, optimizer state and parameter of any element"
-            return
-        plain = self.layout.needs is Needs.ELEMENT
-        if plain and same(at, there) and same(own, held):
-            yield f"{target} = {target} - 0.1 * {on}  # update"
-            return
-        units = self.layout.units()
-        mine_at, mine_on = by_device(at), by_device(own)
-        if mine_at == mine_on and "rank" in mine_at:
-            yield f"mine = {mine_at}"
-            mine_at = mine_on = "mine"
-        gradient = f"{on}[{mine_on}]"
-        if not plain:
-            self.names.use("seen")
-            gradient = f"seen({gradient}, {by_device([[units[e] for e in row] for row in mine])})"
-        yield f"{target}[{mine_at}] -= 0.1 * {gradient}  # update"
-
-
-def line_comment(op: Accumulate) -> str:
-    return f"  # replaces what was there{line_of(op.origin)}"
+            self.state.update(buffer)
+        except GroupStop:
+            pass  # what no device updates shows when the script runs

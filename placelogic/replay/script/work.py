@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from placelogic.replay.script.lines import fraction
+from placelogic.run.group import Group
 from placelogic.run.work import Work
-from placelogic.simulate.group import Group
 from placelogic.simulate.model import Model
 
 Row = tuple[int, int, Fraction]

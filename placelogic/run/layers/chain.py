@@ -12,6 +12,7 @@ from msgspec import Struct, field
 
 from placelogic.program import block as bl
 from placelogic.program.block import Block
+from placelogic.program.operations import inputs
 from placelogic.program.plan import Boundary, Move, Plan
 from placelogic.run.grid import Grid
 from placelogic.run.layers.algebra import Algebra, Site
@@ -19,7 +20,6 @@ from placelogic.run.layers.crossing import Crossing, Ragged, Step, backward, for
 from placelogic.run.layers.habits import Habits
 from placelogic.run.layers.lay import Data, Labels, Tensor, part
 from placelogic.run.layers.operations import operate
-from placelogic.run.layers.uses import inputs
 from placelogic.run.stop import GroupStop
 
 
@@ -63,8 +63,8 @@ class Chain(Generic[Data]):
                 ins = [self._take(layer, index, slot, name) for slot, name in enumerate(inputs(op))]
                 if isinstance(op, bl.Collective):
                     out = self.algebra.entered(block, op.output, ins[0])
-                    for axis, (there, back) in self.plan.moves.get((block.name, index), {}).items():
-                        out = self._crossed(op.output, out, axis, there, back)
+                    for axis, moves in self.plan.moves.get((block.name, index), {}).items():
+                        out = self._crossed(op.output, out, axis, moves, (number, op.output, "written"))
                 else:
                     site = self._site(layer, index, op, ins)
                     out = self.algebra.made(site, operate(self.algebra, site))
@@ -73,7 +73,7 @@ class Chain(Generic[Data]):
         return value
 
     def _make(self, layer: Layer[Data], name: str, value: Tensor[Data]) -> None:
-        layer.tensors[name] = self._through(name, value, self.plan.at(layer.block.name, name, None))
+        layer.tensors[name] = self._through(layer, name, value, self.plan.at(layer.block.name, name, None))
 
     def _take(self, layer: Layer[Data], index: int, slot: int, name: str) -> Tensor[Data]:
         """Readers of one boundary get the same tensor: what comes back from them is added up first."""
@@ -81,25 +81,31 @@ class Chain(Generic[Data]):
         key = name, tuple(map(id, boundaries))
         if key not in layer.read:
             to = f"{name}_{layer.block.operations[index].output}"
-            layer.read[key] = self._through(to, layer.tensors[name], boundaries)
+            layer.read[key] = self._through(layer, to, layer.tensors[name], boundaries)
         return layer.read[key]
 
-    def _through(self, name: str, value: Tensor[Data], boundaries: Sequence[Boundary]) -> Tensor[Data]:
-        for boundary in boundaries:
-            value = self._crossed(name, value, boundary.axis, boundary.forward, boundary.backward)
+    def _through(
+        self, layer: Layer[Data], name: str, value: Tensor[Data], boundaries: Sequence[Boundary]
+    ) -> Tensor[Data]:
+        for one in boundaries:
+            place = layer.number, one.tensor, one.consumers
+            value = self._crossed(name, value, one.axis, (one.forward, one.backward), place)
         return value
 
-    def _crossed(self, name: str, value: Tensor[Data], axis: str, there: Move, back: Move) -> Tensor[Data]:
+    def _crossed(
+        self, name: str, value: Tensor[Data], axis: str, moves: tuple[Move, Move], place: tuple[object, ...]
+    ) -> Tensor[Data]:
+        there, back = moves
         lays, steps = forward(value.lays, there, axis, self.grid, self.ragged)
         returned: list[Step] = []
         try:
             returned = backward(lays, back, value.lays, axis, self.grid, self.ragged, self.algebra.by_position)
         except GroupStop as stop:
             self._stop = stop  # the first that a backward pass comes to
-        if not steps and not returned:
+        if there.idle and back.idle:
             return Tensor(lays, value.data)
-        said = there.origin, back.origin
-        return Tensor(lays, self.algebra.crossed(name, value, Crossing(axis, value.lays, lays, steps, returned, said)))
+        crossing = Crossing((*place, axis), axis, value.lays, lays, moves, steps, returned, self.ragged)
+        return Tensor(lays, self.algebra.crossed(name, value, crossing))
 
     # --- one operation ------------------------------------------------------------------------
 

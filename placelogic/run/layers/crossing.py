@@ -10,7 +10,6 @@ from typing import Literal
 from msgspec import Struct
 
 from placelogic.program.expr import Expr
-from placelogic.program.ops import Origin
 from placelogic.program.plan import Move
 from placelogic.run.grid import Grid
 from placelogic.run.layers.lay import Lay, has_all, joined, piece, same_shapes
@@ -32,18 +31,6 @@ class Step(Struct, frozen=True):
     factor: Expr | None = None
 
 
-class Crossing(Struct, frozen=True):
-    """What becomes of a tensor along an axis, and of its gradient on the way back. `before`, `after`: what each device has
-    of it; `said`: where both come from."""
-
-    axis: str
-    before: tuple[Lay, ...]
-    after: tuple[Lay, ...]
-    there: Sequence[Step]
-    back: Sequence[Step]
-    said: tuple[Origin, Origin]
-
-
 class Ragged(Struct, frozen=True):
     """Of tensors that start with experts each device has rows for as many tokens as were sent to them: which token
     a row is of differs between devices that have other experts, or other tokens. `tokens`: the dimensions of both."""
@@ -59,6 +46,20 @@ class Ragged(Struct, frozen=True):
         for dim in self.tokens.intersection(first.dims):
             if any(lay.along(dim) != first.along(dim) for lay in lays):
                 raise GroupStop("rows of different tokens, sent to different experts, are added up")
+
+
+class Crossing(Struct, frozen=True):
+    """What becomes of a tensor along an axis, and of its gradient on the way back: the `moves` of the plan, and their
+    steps. `before`, `after`: what each device has of the tensor; `key`: the place, the same in every plan of a spec."""
+
+    key: tuple[object, ...]
+    axis: str
+    before: tuple[Lay, ...]
+    after: tuple[Lay, ...]
+    moves: tuple[Move, Move]
+    there: Sequence[Step]
+    back: Sequence[Step]
+    ragged: Ragged
 
 
 def forward(

@@ -7,6 +7,7 @@ from math import lcm
 
 from placelogic.program import block as bl
 from placelogic.program.block import Layers
+from placelogic.program.operations import sides
 from placelogic.program.plan import Move, Plan
 from placelogic.program.program import Program
 
@@ -23,9 +24,8 @@ def sizes_of(program: Program, layers: Layers, plan: Plan, mesh: Mapping[str, in
             for dim in dims:
                 found.setdefault(dim, _product(mesh, cuts.get(dim, [])))
         for op in block.operations:
-            for dim in (getattr(op, "vocabulary", None), getattr(op, "experts", None)):
-                if dim is not None:
-                    found.setdefault(dim, _product(mesh, cuts.get(dim, [])))
+            for dim in (dim for side in sides(op) for dim in side):
+                found.setdefault(dim, _product(mesh, cuts.get(dim, [])))
     for dim, size in found.items():
         found[dim] = max(size * each if size > 1 else size, LEAST)
     _rows(layers, found)

@@ -157,6 +157,24 @@ def _attention(a: Algebra[Data], s: Site[Data], op: bl.Attention) -> Tensor[Data
     return Tensor(tuple(lays), a.attention(s, query, key, value, how))
 
 
+def _convolve(a: Algebra[Data], s: Site[Data], op: bl.Convolve) -> Tensor[Data]:
+    """The tensor moved on by each distance, zeros before its first place, times the weights for this distance."""
+    x, whole = s.x, tuple(range(s.sizes[op.over]))
+    if not a.by_position and any(lay.along(op.over) != whole for lay in x.lays):
+        raise GroupStop("a convolution sees a part of its neighbours only")
+    w, places = a.weights(s, s.covered((op.width, *op.channels))), [lay.along(op.over) for lay in x.lays]
+    for dim in op.channels:
+        w = _picked(a, w, dim, [lay.along(dim) for lay in x.lays])
+    terms = []
+    for far in range(s.sizes[op.width]):
+        at = _picked(a, w, op.width, [(far,) for _ in x.lays])
+        one = Tensor(tuple(lay.of(op.channels) for lay in at.lays), a.summed(at))
+        back = [[NOTHING] * min(far, len(have)) + list(range(max(0, len(have) - far))) for have in places]
+        moved = Tensor(x.lays, a.picked(x, op.over, back))
+        terms.append(Tensor(x.lays, a.multiplied(moved, _aligned(a, one, x.dims))))
+    return Tensor(x.lays, a.added(terms))
+
+
 def _router(a: Algebra[Data], s: Site[Data], op: bl.Router) -> Tensor[Data]:
     scores = _product(a, s, op.contracted, (op.experts,))
     top = min(a.whole_number(op.top), max(1, s.sizes[op.experts] - 1))
@@ -214,6 +232,7 @@ OPERATIONS: Mapping[type, Callable] = {
     bl.Multiply: _multiply,
     bl.Concat: _concat,
     bl.Attention: _attention,
+    bl.Convolve: _convolve,
     bl.Router: _router,
     bl.Dispatch: _dispatch,
     bl.Combine: _combine,

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from math import prod
 
+from placelogic.program import block as bl
 from placelogic.program.block import Block
 from placelogic.program.expr import evaluate
 from placelogic.program.program import Program, Uses, Weights
@@ -27,7 +30,7 @@ class Setting:
         """`many`: layers that stand for more than MAX_LAYERS; `each`: places of a piece of a dimension."""
         assert program.layers is not None and program.layering is not None
         self.program, self.layers, self.plan = program, program.layers, program.layering.plan
-        self.grid = grid
+        self.grid, self.work = grid, work
         self.stages = program.stages.axis if program.stages is not None else None
         self.dims = sizes_of(program, self.layers, self.plan, grid.size, each)
         self.blocks: list[Block] = []
@@ -68,6 +71,22 @@ class Setting:
         known = [dict(zip(*share[dim])) if dim in share else {} for dim in lay.dims]
         return Lay(lay.dims, tuple(tuple(of.get(at, at) for at in places) for of, places in zip(known, lay.labels)))
 
+    def counted(self, term: int, turn: int, left: Sequence[Lay]) -> list[Fraction]:
+        """By device, what it divides a loss by. `left`: what the last block leaves; where that is the loss of tokens,
+        and they are even, those of which it has the loss count, with those that are counted together with them."""
+        work, loss = self.work, self.work.terms[term]
+        if not loss.mean or not work.even or not isinstance(self.blocks[-1].operations[-1], bl.CrossEntropy):
+            return work.counted(term, turn)
+        places = prod(self.dims[dim] for dim in left[0].dims)
+        each = Fraction(work.total[term], places * work.microbatches)
+        own = [each * prod(lay.shape) for lay in left]
+        turns = work.microbatches if loss.microbatches else 1
+        found = list(own)
+        for group in self.grid.groups(loss.over):
+            for x in group:
+                found[x] = turns * sum((own[y] for y in group), Fraction(0))
+        return found
+
     def tied(self, name: str) -> bool:
         """Whether all operations of these weights use the same ones, at either end."""
         uses = self.program.group(name).uses
@@ -80,7 +99,7 @@ class Setting:
 
     def computes(self, uses: Uses, x: int, first: bool) -> bool:
         """Whether the device is the stage of this use; `first`: that before the layers."""
-        last = 0 if uses.vee else self.grid.size[uses.axis] - 1
+        last = uses.last_stage(self.grid.size)
         if uses.first and uses.last:
             return self.grid.coordinate[uses.axis][x] == (0 if first else last)
         return self.grid.coordinate[uses.axis][x] == (0 if uses.first else last)
@@ -89,6 +108,6 @@ class Setting:
         uses = weights.uses
         if uses is None:
             return list(range(self.grid.count))
-        last = 0 if uses.vee else self.grid.size[uses.axis] - 1
+        last = uses.last_stage(self.grid.size)
         stages = [stage for stage, used in ((0, uses.first), (last, uses.last)) if used]
         return [x for x in range(self.grid.count) if self.grid.coordinate[uses.axis][x] in stages]

@@ -1,4 +1,4 @@
-"""What an operation reads, which operations use one matrix, how it is cut there, and how its numbers start."""
+"""Which operations use one matrix, how it is cut there, and how its numbers start."""
 
 from __future__ import annotations
 
@@ -7,38 +7,18 @@ from math import prod
 
 from placelogic.program import block as bl
 from placelogic.program.block import Block
+from placelogic.program.operations import sides
 from placelogic.program.program import Weights
 from placelogic.run.layers.setting import Setting
 
 Key = tuple[object, ...]
 
 
-def inputs(op: bl.Operation) -> tuple[str, ...]:
-    match op:
-        case bl.Add() | bl.Multiply() | bl.Concat():
-            return tuple(op.inputs)
-        case bl.Attention():
-            return op.query, op.key, op.value
-        case bl.Combine():
-            return op.input, op.router
-        case _:
-            return (op.input,)
-
-
 def weights_dims(block: Block, op: bl.Operation) -> tuple[str, ...]:
     """The dimensions of an operation's weights, in the order in which its functions name them."""
-    match op:
-        case bl.Linear():
-            grouped = (block.tensors[op.input][0],) if op.grouped else ()
-            return (*grouped, *op.contracted, *op.produced)
-        case bl.Bias() | bl.Norm():
-            return op.over
-        case bl.Embedding():
-            return (op.vocabulary, *op.produced)
-        case bl.Router():
-            return (*op.contracted, op.experts)
-        case _:
-            return ()
+    produced, contracted = sides(op)
+    experts = block.tensors[op.input][:1] if isinstance(op, bl.Linear) and op.grouped else ()
+    return (*experts, *contracted, *produced)
 
 
 def key_of(setting: Setting, weights: Weights, layer: int, index: int, op: bl.Operation) -> Key:

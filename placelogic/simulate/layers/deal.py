@@ -9,9 +9,9 @@ from msgspec import Struct
 
 from placelogic.program import block as bl
 from placelogic.program.expr import evaluate
+from placelogic.program.operations import inputs
 from placelogic.program.plan import Plan
 from placelogic.program.program import Axes, Program
-from placelogic.run.layers.uses import inputs
 
 
 class Uneven(Struct, frozen=True):

@@ -23,7 +23,8 @@ class Exact(Mixing):
 
     def crossed(self, name: str, value: Value, crossing: Crossing) -> Numbers:
         def back(gradients: list[Array]) -> list[list[Array]]:
-            return [carried(gradients, crossing.after, crossing.back, crossing.axis, self.grid, self.number)]
+            steps = self.transposes.steps(crossing, gradients, self.grid)
+            return [carried(gradients, crossing.after, steps, crossing.axis, self.grid, self.number)]
 
         there = carried(value.data.values, crossing.before, crossing.there, crossing.axis, self.grid, self.number)
         return self.tape.all([value.data], there, back)

@@ -16,6 +16,7 @@ from placelogic.run.layers.algebra import Algebra, Attending, Site
 from placelogic.run.layers.lay import Lay, Tensor
 from placelogic.simulate.arithmetic import PRIME, mix
 from placelogic.simulate.layers.tape import Array, Local, Numbers, Tape, offsets, strides
+from placelogic.simulate.layers.transposes import Transposes
 
 Value = Tensor[Numbers]
 WeightOf = Callable[[Site[Numbers], Lay], Array]
@@ -23,13 +24,16 @@ WeightOf = Callable[[Site[Numbers], Lay], Array]
 
 
 class Mixing(Algebra[Numbers]):
-    """`number`: the residue of an expression over sizes. `alone`: one device. `used`: what operations multiplied by, for
-    the gradients that came back to it."""
+    """`number`: the residue of an expression over sizes. `transposes`: what crosses on the way back; none: one device.
+    `used`: what operations multiplied by, for the gradients that came back to it."""
 
     by_position = False
 
-    def __init__(self, grid: Grid, number: Callable[[Expr], int], weight: WeightOf, alone: bool) -> None:
-        self.grid, self.number, self.weight, self.alone = grid, number, weight, alone
+    def __init__(
+        self, grid: Grid, number: Callable[[Expr], int], weight: WeightOf, transposes: Transposes | None
+    ) -> None:
+        self.grid, self.number, self.weight, self.alone = grid, number, weight, transposes is None
+        self.transposes = transposes or Transposes(())
         self.tape = Tape()
         self.used: list[tuple[Site[Numbers], Value]] = []
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from functools import partial
 from itertools import product
 from math import prod
+
+from msgspec.structs import replace
 
 from placelogic.program import block as bl
 from placelogic.program.expr import Expr
@@ -22,14 +23,12 @@ from placelogic.run.layers.uses import key_of
 from placelogic.run.stop import GroupStop, SimulationTooLarge
 from placelogic.run.work import Work
 from placelogic.simulate.arithmetic import PRIME, mix, residue
-from placelogic.simulate.events import spared
+from placelogic.simulate.compare import spared
 from placelogic.simulate.layers.exact import Exact
 from placelogic.simulate.layers.step import Fresh, LayerStep
 from placelogic.simulate.layers.tape import Numbers, placed, taken
+from placelogic.simulate.layers.transposes import Transposes
 from placelogic.simulate.outcome import Difference, Outcome, Stop
-
-Divisors = Callable[[Sequence[Lay]], Sequence[Sequence[Fraction]]]
-"""How what is left lies -> by what each term of it is divided, on each device."""
 
 MAX_PASSES = 128
 """Devices times micro-batches: some seconds of work."""
@@ -58,6 +57,7 @@ class _Job:
         self.dims, self.blocks, self.layers = self.setting.dims, self.setting.blocks, self.setting.layers
         self._known: dict[object, dict[tuple[int, ...], int]] = {}
         self._matrices: dict[object, int] = {}
+        self.transposes: Transposes | None = None
 
     def run(self) -> Outcome:
         differences = spared(self.program, self.work.microbatches)
@@ -97,45 +97,49 @@ class _Job:
 
     def _single(self, turn: int) -> tuple[Tensor[Numbers], Fresh]:
         grid = Grid(("one",), {"one": 1})
-        counted = [[Fraction(self.work.single_counted(term))] for term in range(len(self.work.terms))]
-        return self._pass(turn, grid, Plan(), [self.setting.alone], lambda _: counted, None)
+        return self._pass(turn, grid, Plan(), [self.setting.alone], None, None)
 
     def _mesh(self, turn: int) -> tuple[Tensor[Numbers], Fresh]:
-        habits = Habits(self.layers, self.grid, self.setting.stages)
-        shares = [self.setting.share(x) for x in range(self.grid.count)]
-        return self._pass(turn, self.grid, self.setting.plan, shares, partial(self._divisors, turn), habits)
+        if self.transposes is None:
+            self.transposes = self._transposes()
+        return self._on_mesh(turn, self.setting.plan, self.layers, self.transposes)
 
-    def _divisors(self, turn: int, left: Sequence[Lay]) -> Sequence[Sequence[Fraction]]:
-        """What each device divides each loss by: of a loss that is computed in the blocks, the tokens whose loss it has,
-        and those that it counts together with others."""
-        work, found = self.work, []
-        places = prod(self.dims[dim] for dim in left[0].dims)
-        for term, loss in enumerate(work.terms):
-            if not loss.mean or not isinstance(self.blocks[-1].operations[-1], bl.CrossEntropy):
-                found.append(work.counted(term, turn))
-                continue
-            each = Fraction(work.total[term], places * work.microbatches)
-            own = [each * prod(map(len, lay.labels)) for lay in left]
-            turns = work.microbatches if loss.microbatches else 1
-            together = {x: turns * sum((own[y] for y in group), Fraction(0))
-                        for group in self.grid.groups(loss.over) for x in group}  # fmt: skip
-            found.append([together[x] for x in range(self.grid.count)])
+    def _on_mesh(
+        self, turn: int, plan: Plan, layers: bl.Layers, transposes: Transposes
+    ) -> tuple[Tensor[Numbers], Fresh]:
+        habits = Habits(layers, self.grid, self.setting.stages)
+        shares = [self.setting.share(x) for x in range(self.grid.count)]
+        return self._pass(turn, self.grid, plan, shares, habits, transposes)
+
+    def _transposes(self) -> Transposes:
+        """As they are where nothing is said of boundaries, random numbers and positions."""
+        layers, layering = self.layers, self.program.layering
+        assert layering is not None
+        found = Transposes({line.origin for line in layers.overrides if line.direction == "backward"})
+        if layers.overrides or layers.drawn or layers.counted:
+            usual = replace(layers, overrides=(), drawn=(), counted=())
+            try:
+                self._on_mesh(1, layering.usual or layering.plan, usual, found)
+            except GroupStop:
+                return found  # wrong whatever is said: found while it runs
+            found.settle()
         return found
 
     def _pass(
-        self, turn: int, grid: Grid, plan: Plan, shares: Sequence[Share], counted: Divisors,
-        habits: Habits | None,
+        self, turn: int, grid: Grid, plan: Plan, shares: Sequence[Share], habits: Habits | None,
+        transposes: Transposes | None,
     ) -> tuple[Tensor[Numbers], Fresh]:  # fmt: skip
-        """Forward, and back from every loss term of every place. `counted`: by what, by term and device."""
-        exact = Exact(grid, self._number, self._weights, habits is None)
+        """Forward, and back from every loss term of every place."""
+        exact = Exact(grid, self._number, self._weights, transposes)
         chain = Chain(grid, plan, self.blocks, self.dims, exact, habits)
         lays = tuple(self.setting.lies(share) for share in shares)
         fed = [self._tokens(turn, self.setting.lies(share, 1)) for share in shares]
         left = chain.forward(Tensor(lays, Numbers(fed)))
-        chain.turn()
         found: Fresh = {}
-        for term, divisors in enumerate(counted(left.lays)):
-            seeds = []
+        for term in range(len(self.work.terms)):
+            seeds, divisors = [], [Fraction(self.work.single_counted(term))]
+            if habits is not None:
+                divisors = self.setting.counted(term, turn, left.lays)
             for lay, share, divisor in zip(left.lays, shares, divisors):
                 by, places = residue(1 / divisor), product(*self.setting.fed(lay, share).labels)
                 seeds.append([mix(13, term, *place) * by % PRIME for place in places])

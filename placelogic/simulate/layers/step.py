@@ -12,10 +12,10 @@ from msgspec import Struct
 from placelogic.program.expr import Expr
 from placelogic.program.ops import Axes
 from placelogic.program.program import Program, Step, Weights
+from placelogic.run.events import looking
 from placelogic.run.grid import Grid
 from placelogic.run.step import Runner
 from placelogic.simulate.arithmetic import PRIME, inverse
-from placelogic.simulate.events import looking
 
 Key = tuple[Any, ...]
 """The number of a loss term, that of a matrix, and the named place of an element."""

@@ -180,7 +180,8 @@ class Layered:
         work, turns = self.work, range(1, self.work.microbatches + 1)
         exact = Fraction(1, work.single_counted(0))
         single = fraction(exact)
-        rows = [[fraction(Fraction(1, work.counted(0, turn)[x])) for turn in turns] for x in range(self.grid.count)]
+        counted = zip(*(self.setting.counted(0, turn, self.left.lays) for turn in turns))
+        rows = [[fraction(1 / Fraction(one)) for one in each] for each in counted]
         told = [row[0] if len(set(row)) == 1 else f"[{', '.join(row)}][turn]" for row in rows]
         if all(one == single for one in told):
             return f" / {exact.denominator}" if exact.numerator == 1 else f" * ({single})"

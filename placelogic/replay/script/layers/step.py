@@ -24,7 +24,8 @@ from placelogic.program.program import (
     Update,
 )
 from placelogic.replay.script.layers.pieces import Pieces
-from placelogic.replay.script.lines import NotShown, line_of, times
+from placelogic.replay.script.lines import NotShown, times
+from placelogic.run.algebra import line_of
 from placelogic.run.step import turns
 
 EVERY = "total = sum(found[name] for found in every)"

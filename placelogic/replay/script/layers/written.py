@@ -18,7 +18,8 @@ from placelogic.program.program import Axes
 from placelogic.replay.script.layers.matrices import Matrices
 from placelogic.replay.script.layers.pieces import Pieces, drawn
 from placelogic.replay.script.layers.words import words
-from placelogic.replay.script.lines import NotShown, by_device, line_of
+from placelogic.replay.script.lines import NotShown, by_device
+from placelogic.run.algebra import line_of
 from placelogic.run.grid import Grid
 from placelogic.run.layers.algebra import Algebra, Attending, Rows, Site
 from placelogic.run.layers.crossing import Crossing
@@ -274,7 +275,7 @@ def named(name: str) -> str:
 
 def _said(crossing: Crossing) -> str:
     """Where a person said so."""
-    there, back = map(line_of, crossing.said)
+    there, back = (line_of(move.origin) for move in crossing.moves)
     if there == back:
         return f"  # {there[2:]}" if there else ""
     told = [f"{which}{where}" for which, where in (("forward", there), ("backward", back)) if where]

@@ -6,12 +6,14 @@ the gradients of the weights."""
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from placelogic.program.expr import show
 from placelogic.program.program import Axes, Program
+from placelogic.run.algebra import line_of
+from placelogic.run.buffers import Buffer
 from placelogic.run.work import Work
-from placelogic.simulate.arithmetic import PRIME, inverse, residue
-from placelogic.simulate.group import Group
 
 if TYPE_CHECKING:
     from placelogic.program.habits import Override
@@ -30,25 +32,16 @@ def kept_along(lines: tuple[Override, ...]) -> Axes:
     return tuple(axis for line in lines if line.by == "slice" for axis in line.axes)
 
 
-def arrive(
-    lines: tuple[Override, ...], group: Group, work: Work, term: int, arrays: list[list[int]]
-) -> list[list[int]]:
-    """The gradients of one group on every device, as they are after these lines."""
+def arrive(lines: tuple[Override, ...], buffer: Buffer, work: Work) -> None:  # type: ignore[type-arg]
+    """To the fresh gradient of a micro-batch. What is sliced was computed from pieces already. Raises GroupStop."""
+    on, held = buffer.on, buffer.local
     for line in lines:
+        where = line_of(line.origin)
         for axis in line.axes if line.by in ("sum", "mean") else ():
-            out = list(arrays)
-            for members in group.groups((axis,)):
-                total = [sum(column) % PRIME for column in zip(*(arrays[x] for x in members))]
-                if line.by == "mean":
-                    total = _times(total, inverse(len(members)))
-                for x in members:
-                    out[x] = total
-            arrays = out
-        factor = 0 if line.by == "zero" else 1 if line.scale is None else residue(work.value(line.scale, term))
-        if factor != 1:
-            arrays = [_times(array, factor) for array in arrays]
-    return arrays
-
-
-def _times(array: list[int], factor: int) -> list[int]:
-    return [value * factor % PRIME for value in array]
+            why = f"backward over {axis} by {line.by}{where}"
+            buffer.layers = [on.sum(a, held, (axis,), line.by == "mean", None, why) for a in buffer.layers]
+        if line.by == "zero":
+            buffer.layers = [on.scale(a, Fraction(0), f"backward by zero{where}") for a in buffer.layers]
+        elif line.scale is not None:
+            why = f"backward, scale {show(line.scale)}{where}"
+            buffer.layers = [on.scale(a, work.factor(line.scale, t), why) for t, a in enumerate(buffer.layers)]
