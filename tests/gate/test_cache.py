@@ -155,8 +155,8 @@ def test_broken_entries_are_not_used(repository: Path) -> None:
     (entry,) = entries(repository)
     whole = entry.read_text()
     form = json.loads(whole)
-    form["file"]["path"] = "other.place"
-    for text in ("", whole[: len(whole) // 2], "[]", "{}", "null", json.dumps(form), "\0"):
+    other, odd = {**form, "path": "other.place"}, {**form, "specs": [{"name": "a"}]}
+    for text in ("", whole[: len(whole) // 2], "[]", "{}", "null", json.dumps(other), json.dumps(odd), "\0"):
         entry.write_text(text)
         again = gate(repository)
         assert (again.cached, again.report) == (0, first.report)
