@@ -60,13 +60,13 @@ def refuted(
     sentence, span, code = obligation.sentence, obligation.span, obligation.code
     rows = _shown_rows(obligation, mesh)
     step = program.step(obligation.weights) if obligation.weights is not None else None
-    told = None
+    about = None
     if obligation.need is not None:
-        told = of_need(program, sizes, obligation, full)
+        about = of_need(program, sizes, obligation, full)
     elif obligation.through is not None and code == "GI":
-        told = of_flow(program, sizes, obligation, full)
-    if told is not None:
-        sentence, rows, span = told
+        about = of_flow(program, sizes, obligation, full)
+    if about is not None:
+        sentence, rows, span = about
     elif obligation.values is not None and obligation.weights is not None:
         weights, values = program.group(obligation.weights), obligation.values
         table = tabulate(program, weights, sizes, values.terms, full)

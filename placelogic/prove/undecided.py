@@ -18,8 +18,8 @@ def vacuous(program: Program, printed: tuple[str, ...], why: Sentence) -> SpecRe
 
 
 def gave_up(program: Program, printed: tuple[str, ...], reason: str) -> SpecReport:
-    told = finding(Sentence("UN01", "spec", words={"reason": reason}), program.span)
-    return SpecReport(program.name, "undecided", printed, findings=(told,))
+    why = finding(Sentence("UN01", "spec", words={"reason": reason}), program.span)
+    return SpecReport(program.name, "undecided", printed, findings=(why,))
 
 
 def unknown(one: Obligation, reason: str) -> Finding:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct, field
 
 from placelogic.compat import assert_never
+from placelogic.problem import Problem
 from placelogic.source import Span
 
 if TYPE_CHECKING:
@@ -76,6 +77,16 @@ class Finding(Struct, frozen=True):
     accepted: Acceptance | None = None
     denied: bool = False
     sentence: Sentence | None = None
+
+    @classmethod
+    def of(cls, problem: Problem, severity: Severity = "error") -> Finding:
+        """What is wrong with an input, as something to tell."""
+        return cls(problem.code, severity, problem.message, problem.span, help=problem.help)
+
+    @property
+    def problem(self) -> Problem:
+        """The same as a reason why nothing can be made of an input."""
+        return Problem(self.code, self.message, self.span, self.help)
 
 
 class Obligations(Struct, frozen=True):
