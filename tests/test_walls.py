@@ -22,7 +22,7 @@ HOMES = {
     "sympy": ("cost",),
     "torch": ("replay", "frontends"),
     "rich": ("report",),
-    "lark": ("syntax",),
+    "lark": ("syntax", "frontends"),
     "click": ("cli.py", "commands"),
     "numpy": ("cost", "replay"),
     "pygls": ("editor",),

@@ -46,7 +46,16 @@ def assumptions(program: Program, named: Iterable[Named], sizes: Sizes) -> tuple
     """What a report prints as assumed."""
     printed = [*(assumption.name for assumption in named), *division_assumptions(program, sizes)]
     printed.append("tokens even" if program.work.tokens_even else "tokens uneven")
-    return tuple(dict.fromkeys([*printed, *_denominators(program), *_gathered(program), ADDITIVE]))
+    return tuple(dict.fromkeys([*printed, *_denominators(program), *_gathered(program), *_flat(program), ADDITIVE]))
+
+
+def _flat(program: Program) -> Iterator[str]:
+    """What a flat buffer has in it, where several weights lie in one along an axis."""
+    for axis in program.mesh.axes:
+        layouts = ((w.params, w.optimizer_state, w.gradients) for w in program.weights)
+        cuts = [[layout.cut(axis) for layout in each] for each in layouts]
+        if sum(any(cut is not None and cut.dim == "flat" for cut in each) for each in cuts) > 1:
+            yield f"every weight group has a flat buffer of its own over {axis}"
 
 
 def _gathered(program: Program) -> Iterator[str]:

@@ -27,6 +27,7 @@ def notes(
     if right:
         yield from _every_microbatch(program, sizes)
     yield from _partly_stated(program)
+    yield from _judged_against(program)
     yield from _idle(program)
     yield from _dead(program, traces, sizes)
 
@@ -109,6 +110,26 @@ def _partly_stated(program: Program) -> Iterator[Finding]:
     derived = [step.weights for step in program.steps if not step.stated and not step.lines]
     if derived and any(step.stated for step in program.steps):
         yield _note("NT08", "derived", program.group(derived[0]).span, derived)
+
+
+def _judged_against(program: Program) -> Iterator[Finding]:
+    """NT09: a stated list of what `clip` sums depends on the step, which is derived."""
+    if program.clip is None or program.clip.listed is None:
+        return
+    found: dict[tuple[str, Span], list[str]] = {}
+    for step in program.steps:
+        reductions = [op for op in flat(step.ops) if isinstance(op, Reduce)]
+        if step.stated or not reductions:
+            continue
+        gradients = program.group(step.weights).gradients
+        told = []
+        for op in reductions:
+            scattered = op.scattered or any(gradients.cut(axis) is not None for axis in op.axes)
+            told.append(f"{'a reduce-scatter' if scattered else 'an all-reduce'} over {', '.join(op.axes)} by {op.op}")
+        _, origin = program.clip.listed.get(step.weights, ((), program.clip.origin))
+        found.setdefault((" and ".join(told), origin.span), []).append(step.weights)
+    for (reduced, span), names in found.items():
+        yield _note("NT09", "judged", span, names, reduced=reduced)
 
 
 def _idle(program: Program) -> Iterator[Finding]:

@@ -83,8 +83,8 @@ def _drawn(random: Random) -> str:
         _sync(draft)
     if random.random() < 0.4:
         _loss(draft)
-    if random.random() < 0.15:
-        draft.lines.append(f"freeze {', '.join(f'w{n}' for n in range(1, draft.count + 1) if n == 1 or random.random() < 0.3)}")
+    if random.random() < 0.15 and draft.count > 1:  # something is trained
+        draft.lines.append(f"freeze {', '.join(f'w{n}' for n in range(1, draft.count) if n == 1 or random.random() < 0.3)}")
     return draft.text()
 
 
