@@ -102,6 +102,12 @@ def spread(values, dim, rank, places):
     at = torch.tensor(places[rank])
     return values.index_select(dim, at.clamp(min=0)) * (at >= 0).reshape([-1 if d == dim else 1 for d in range(values.dim())])
 """,
+    "picked": """
+def picked(values, dim, places):
+    # what is at these places; nothing at -1
+    at = torch.tensor(places)
+    return values.index_select(dim, at.clamp(min=0)) * (at >= 0).reshape([-1 if d == dim else 1 for d in range(values.dim())])
+""",
     "norm": """
 def norm(x, over):
     return x / (1 + x.square().mean(over, keepdim=True)).sqrt()  # + 1: not free of the scale of x

@@ -28,7 +28,7 @@ from placelogic.run.layers.lay import Lay, Tensor
 GLOBAL = {
     "F", "Move", "Loss", "WEIGHTS", "AXES", "DEVICES", "TURNS", "axes", "carried", "dist", "drawn", "gradients", "held",
     "move", "mp", "number", "rank", "seed", "share", "single", "step", "sys", "tempfile", "torch", "turn", "worker",
-    "norm", "curve", "attention", "route", "embed", "cross_entropy", "spread", "words", "range", "zip", "sum", "dict",
+    "norm", "curve", "attention", "route", "embed", "cross_entropy", "spread", "picked", "words", "range", "zip", "sum", "dict",
     "len", "str", "bool", "print", "float",
 }  # fmt: skip
 """Names of a script that no tensor can have."""
@@ -175,9 +175,13 @@ class Written(Algebra[str]):
             return x.data
         return f"{x.data}.permute({', '.join(str(x.dims.index(dim)) for dim in dims)})"
 
-    def picked(self, x: Tensor[str], dim: str, rows: Rows) -> str:
-        self._use("spread")
-        return f"spread({x.data}, {x.dims.index(dim)}, rank, {[list(row) for row in rows]})"
+    def picked(self, x: Tensor[str], dim: str, rows: Rows, alone: Sequence[int] | None = None) -> str:
+        at, every = x.dims.index(dim), [list(row) for row in rows]
+        if alone is None:
+            self._use("spread")
+            return f"spread({x.data}, {at}, rank, {every})"
+        self._use("picked")
+        return f"picked({x.data}, {at}, {self._row(list(alone), every)})"
 
     def looked_up(self, table: Tensor[str], vocabulary: str, words: Tensor[str], size: int) -> str:
         text = self.ordered(table, (vocabulary, *(dim for dim in table.dims if dim != vocabulary)))
