@@ -180,7 +180,7 @@ def _decide(
     stated = sum(one.stated for one in obligations)
     counts = Obligations(len(obligations) - refuted - undecided, refuted, undecided, stated)
     verdict = "refuted" if refuted else "undecided" if undecided else "proved"
-    told = [
+    arranged = [
         *(_arranged(program, findings, own) if findings else ()),
         *notes(program, sizes, solvers.divided, collected.traces, stated, verdict == "proved"),
     ]
@@ -190,7 +190,7 @@ def _decide(
         assumptions=printed,
         assumptions_used=tuple(text for text in printed if text in used),
         obligations=counts,
-        findings=tuple(told),
+        findings=tuple(arranged),
     )
     return report, tuple(_question(one, results.get(_key(one))) for one in obligations)
 

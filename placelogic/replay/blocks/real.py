@@ -16,10 +16,11 @@ from msgspec.structs import replace
 from placelogic.program import block as bl
 from placelogic.program.expr import Expr
 from placelogic.program.program import Axes
-from placelogic.replay.blocks.held import across, at_places, carried, picked
+from placelogic.replay.blocks.held import at_places, carried, picked
 from placelogic.replay.blocks.matrices import Matrices
 from placelogic.replay.comms import Comm, Comms
 from placelogic.replay.data import generator, normal
+from placelogic.replay.functions import across
 from placelogic.run.grid import Grid
 from placelogic.run.layers.algebra import Algebra, Attending, Rows, Site
 from placelogic.run.layers.crossing import Crossing
