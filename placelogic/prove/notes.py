@@ -11,8 +11,8 @@ from placelogic.prove.kinds import stack
 from placelogic.prove.sizes import Sizes
 from placelogic.prove.solver import Solver
 from placelogic.prove.values import Trace
-from placelogic.report.diagnostic import Finding
-from placelogic.report.sentences import Sentence, finding
+from placelogic.report.diagnostic import Finding, finding
+from placelogic.report.sentences import Sentence
 from placelogic.source import Span
 
 
