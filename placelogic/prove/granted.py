@@ -50,11 +50,15 @@ def assumptions(program: Program, named: Iterable[Named], sizes: Sizes) -> tuple
 
 
 def _flat(program: Program) -> Iterator[str]:
-    """What a flat buffer has in it, where several weights lie in one along an axis."""
+    """What a flat buffer has in it, where one of all weights would have other members for one state than for another."""
     for axis in program.mesh.axes:
-        layouts = ((w.params, w.optimizer_state, w.gradients) for w in program.weights)
-        cuts = [[layout.cut(axis) for layout in each] for each in layouts]
-        if sum(any(cut is not None and cut.dim == "flat" for cut in each) for each in cuts) > 1:
+        members: list[set[str]] = [set(), set(), set()]
+        for weights in program.weights:
+            for names, layout in zip(members, (weights.params, weights.optimizer_state, weights.gradients)):
+                cut = layout.cut(axis)
+                if cut is not None and cut.dim == "flat":
+                    names.add(weights.name)
+        if len({frozenset(names) for names in members if names}) > 1:
             yield f"every weight group has a flat buffer of its own over {axis}"
 
 
