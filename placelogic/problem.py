@@ -11,19 +11,19 @@ from placelogic.source import Span
 
 class Problem(Struct, frozen=True):
     """One error in the input. `code` is PLnnn: PL0 files, PL1 syntax, PL2 names, PL3 meaning
-    not modelled or ambiguous, PL4 arithmetic, PL9 internal. `hint` is the way forward."""
+    not modelled or ambiguous, PL4 arithmetic, PL9 internal. `help` is the way forward."""
 
     code: str
     message: str
     span: Span
-    hint: str | None = None
+    help: str | None = None
 
 
 class SpecError(Exception):
     """The input cannot be read as a spec; carries every problem found so far."""
 
     def __init__(self, *problems: Problem) -> None:
-        super().__init__("; ".join(f"{p.code}: {p.message}" + (f" ({p.hint})" if p.hint else "") for p in problems))
+        super().__init__("; ".join(f"{p.code}: {p.message}" + (f" ({p.help})" if p.help else "") for p in problems))
         self.problems = problems
 
 

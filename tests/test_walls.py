@@ -22,7 +22,7 @@ HOMES = {
     "sympy": ("cost",),
     "torch": ("replay", "frontends"),
     "rich": ("report",),
-    "lark": ("syntax",),
+    "lark": ("syntax", "frontends"),
     "click": ("cli.py", "commands"),
     "numpy": ("cost", "replay"),
     "pygls": ("editor",),
@@ -42,7 +42,8 @@ APART = {
     "requirements": ("placelogic.gate", "placelogic.commands", "placelogic.editor", "placelogic.frontends", "placelogic.replay"),
     "evidence": ("placelogic.gate", "placelogic.commands", "placelogic.editor", "placelogic.frontends", "placelogic.replay"),
     "mend": ("placelogic.gate", "placelogic.commands", "placelogic.editor", "placelogic.frontends", "placelogic.replay"),
-    "prove": ("placelogic.cost", "placelogic.replay"),
+    "replay": ("placelogic.prove",),
+    "prove": ("placelogic.cost", "placelogic.replay", "placelogic.run"),
     "syntax": ("placelogic.elaborate", "placelogic.prove", "placelogic.simulate", "placelogic.report"),
     "program": (
         "placelogic.syntax",
@@ -59,6 +60,11 @@ APART = {
     "elaborate": ("placelogic.prove", "placelogic.simulate", "placelogic.cost", "placelogic.replay"),
 }
 """Folder -> what nothing in it may import; an inner folder goes by its own row (a trace is held against a step program)."""
+
+ASKS = {
+    "replay/cases.py": "asks for the verdict at sizes that are made smaller; what comes of it is compared, not run",
+}
+"""Modules of a room that may import the prover all the same, each with its reason."""
 
 LONG = {
     "syntax/ast.py": "every statement of the language, as data only",
@@ -89,7 +95,7 @@ def test_walls(path: Path) -> None:
     for module in imports(path):
         for library, homes in HOMES.items():
             assert not within(module, library) or room in homes, f"{library} belongs in {homes}"
-        for other in APART.get(own, APART.get(room, ())):
+        for other in APART.get(own, APART.get(room, ())) if str(path.relative_to(PACKAGE)) not in ASKS else ():
             assert not within(module, other), f"{room}/ must not know {other}"
 
 

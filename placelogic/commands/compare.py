@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from placelogic.commands.options import at_option, print_problems
+from placelogic.commands.options import ahead_option, at_option, print_problems, unit_option
 
 
 @click.command(short_help="Put the costs of two specs side by side.")
@@ -14,13 +14,8 @@ from placelogic.commands.options import at_option, print_problems
 @click.argument("second", metavar="FILE[:SPEC]")
 @at_option
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Form of the report.")
-@click.option(
-    "--unit",
-    type=click.Choice(["layer", "group"]),
-    default="layer",
-    help="What is gathered at once: a layer with all its weights, or of one group of weights.",
-)
-@click.option("--ahead", type=click.IntRange(0, 1000), default=0, help="Units gathered before they are needed.")
+@unit_option
+@ahead_option
 def compare(first: str, second: str, at: dict[str, int], form: str, unit: str, ahead: int) -> int:
     """Compare memory and traffic of two specs: formulas, numbers and ratios. A file with several specs
     is followed by the name of one. Sizes of one name are one size; --at fixes those that a spec has.

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import click
 
-from placelogic.commands.options import STDIN, STDIN_ARGUMENT, Amount, at_option, print_problems, stdin_bytes
+from placelogic.commands.options import Amount, ahead_option, at_option, named, print_problems, text_of, unit_option
 
 FORMS = ("text", "latex", "markdown", "json", "python", "csv")
 
@@ -24,13 +24,8 @@ FORMS = ("text", "latex", "markdown", "json", "python", "csv")
 )
 @click.option("--format", "form", type=click.Choice(FORMS), default="text", help="Form of the report.")
 @click.option("--standalone", is_flag=True, help="With --format latex: a document that compiles on its own.")
-@click.option(
-    "--unit",
-    type=click.Choice(["layer", "group"]),
-    default="layer",
-    help="What is gathered at once: a layer with all its weights, or of one group of weights.",
-)
-@click.option("--ahead", type=click.IntRange(0, 1000), default=0, help="Units gathered before they are needed.")
+@unit_option
+@ahead_option
 @click.option("--inter", metavar="AXIS,...", default="", help="Axes that cross nodes: traffic is split by it.")
 @click.option(
     "--bandwidth",
@@ -73,15 +68,14 @@ def cost(
     """
     from placelogic.report.terminal import document
     from placelogic.session.errors import failed
-    from placelogic.syntax.read import decode, read_source
 
     if bandwidth is None and (inter_bandwidth is not None or latency):
         raise click.UsageError("--inter-bandwidth and --latency go with --bandwidth")
     if standalone and form != "latex":
         raise click.UsageError("--standalone goes with --format latex")
-    path, text = STDIN if file == STDIN_ARGUMENT else file, ""
+    path, text = named(file), ""
     try:
-        text = decode(stdin_bytes(), STDIN) if path == STDIN else read_source(path)
+        text = text_of(path)
         from placelogic.cost import Options
         from placelogic.cost.render import rendered
         from placelogic.session.cost import costs

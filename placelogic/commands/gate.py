@@ -110,9 +110,9 @@ def _once(
     from placelogic.gate import run as gates
     from placelogic.gate.cache import folder_of_user
     from placelogic.report.formats import rendered
-    from placelogic.report.gate import closing_lines, file_lines, render
+    from placelogic.report.gate import file_lines, render
     from placelogic.report.terminal import Printer, Progress, terminal_width
-    from placelogic.report.text import Look
+    from placelogic.report.text import Look, closing_lines
 
     to_write = parse_outputs(outputs)
     found = gates.discover(loaded, files)

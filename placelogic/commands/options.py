@@ -71,7 +71,15 @@ at_option = click.option(
     "--at", type=Sizes(), default={}, metavar="dp=64,tp=8", help="Fix these sizes; others stay open."
 )
 
-
+unit_option = click.option(
+    "--unit",
+    type=click.Choice(["layer", "group"]),
+    default="layer",
+    help="What is gathered at once: a layer with all its weights, or of one group of weights.",
+)
+ahead_option = click.option(
+    "--ahead", type=click.IntRange(0, 1000), default=0, help="Units gathered before they are needed."
+)
 format_option = click.option(
     "--format",
     "form",
@@ -134,6 +142,18 @@ def stdin_bytes() -> bytes:
 
     # Python leaves None where the shell closed the stream.
     return b"" if sys.stdin is None else sys.stdin.buffer.read(MAX_BYTES + 1)
+
+
+def named(file: str) -> str:
+    """What reports call the file of an argument."""
+    return STDIN if file == STDIN_ARGUMENT else file
+
+
+def text_of(path: str) -> str:
+    """The text of a spec, maybe from standard input. Raises SpecError."""
+    from placelogic.syntax.read import decode, read_source
+
+    return decode(stdin_bytes(), STDIN) if path == STDIN else read_source(path)
 
 
 def print_problems(file: FileReport) -> None:

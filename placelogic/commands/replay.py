@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from placelogic.commands.options import STDIN, STDIN_ARGUMENT, Amount, Sizes, print_problems, stdin_bytes
+from placelogic.commands.options import Amount, Sizes, named, print_problems, text_of
 
 
 @click.command(short_help="Run a spec in PyTorch beside one device, and compare.")
@@ -49,12 +49,11 @@ def replay(file: str, name: str | None, form: str, script: str | None, **wishes:
     from placelogic.report.replay import as_json, lines
     from placelogic.report.terminal import Printer, Stages
     from placelogic.session.errors import failed
-    from placelogic.syntax.read import decode, read_source
 
-    path, text = STDIN if file == STDIN_ARGUMENT else file, ""
+    path, text = named(file), ""
     stages = Stages(sys.stderr)
     try:
-        text = decode(stdin_bytes(), STDIN) if path == STDIN else read_source(path)
+        text = text_of(path)
         if script is not None:
             program, shown = script_of(text, path, name, stages.tell)
             write_file(script, program)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from placelogic.commands.options import STDIN, STDIN_ARGUMENT, at_option, print_problems, stdin_bytes
+from placelogic.commands.options import at_option, named, print_problems, text_of
 
 if TYPE_CHECKING:
     from placelogic.session.session import Spec
@@ -33,11 +33,10 @@ def show(file: str, name: str | None, who: bool, at: dict[str, int]) -> int:
     from placelogic.session.errors import failed
     from placelogic.session.session import Session
     from placelogic.session.settings import Settings
-    from placelogic.syntax.read import decode, read_source
 
-    path, text = STDIN if file == STDIN_ARGUMENT else file, ""
+    path, text = named(file), ""
     try:
-        text = decode(stdin_bytes(), STDIN) if path == STDIN else read_source(path)
+        text = text_of(path)
         texts, problems = Session(text, path, Settings(at)).each(name, table if who else in_full)
     except Exception as error:
         print_problems(failed(path, text, error))

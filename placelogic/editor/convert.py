@@ -12,7 +12,7 @@ from placelogic.editor.complete import Choice, Sort
 from placelogic.editor.text import Text
 from placelogic.report.diagnostic import FileReport, Finding, SpecReport
 from placelogic.report.fingerprint import fingerprints
-from placelogic.report.telling import as_expected, level, story
+from placelogic.report.telling import as_expected, expected, level, story
 from placelogic.source import Span
 
 SOURCE = "placelogic"
@@ -169,9 +169,8 @@ def lenses(report: FileReport, text: Text, units: Units) -> list[types.CodeLens]
 
 def _verdict(spec: SpecReport) -> str:
     counts = spec.obligations
-    expected = {True: ", as expected", False: ", not as expected", None: ""}[spec.expected]
     if spec.verdict == "proved":
         sizes = f" for every {', '.join(spec.open_sizes)}" if spec.open_sizes else " at the sizes given"
         stated = f"{counts.stated} stated" if counts.stated else "none stated"
-        return f"proved{expected}{sizes} ({counts.proved} obligations, {stated})"
-    return f"{spec.verdict}{', accepted' if spec.accepted else expected}"
+        return f"proved{expected(spec)}{sizes} ({counts.proved} obligations, {stated})"
+    return f"{spec.verdict}{', accepted' if spec.accepted else expected(spec)}"

@@ -62,11 +62,11 @@ def _questions(ls: PlacementServer) -> None:
     @ls.feature(types.TEXT_DOCUMENT_HOVER)
     async def hovers(ls: PlacementServer, params: types.HoverParams) -> types.Hover | None:
         text, line, column = ls.place(params)
-        told = hover(text, line, column)
-        if told is None:
+        answer = hover(text, line, column)
+        if answer is None:
             return None
-        content = types.MarkupContent(types.MarkupKind.Markdown, told[0])
-        return types.Hover(content, ls.units.range(text.lines, told[1]))
+        content = types.MarkupContent(types.MarkupKind.Markdown, answer[0])
+        return types.Hover(content, ls.units.range(text.lines, answer[1]))
 
     @ls.feature(types.TEXT_DOCUMENT_COMPLETION, types.CompletionOptions(trigger_characters=[" ", "(", ",", "*"]))
     async def completes(ls: PlacementServer, params: types.CompletionParams) -> types.CompletionList:

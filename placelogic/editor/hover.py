@@ -32,12 +32,12 @@ def hover(text: Text, line: int, column: int) -> tuple[str, Span] | None:
     """The Markdown and the word it is about; None where there is nothing to say. Places count from 1."""
     found = at(text.names, line, column)
     if found is not None:
-        told = _name(text, found)
-        return (told, found.span) if told else None
+        said = _name(text, found)
+        return (said, found.span) if said else None
     content = text.lines[line - 1].partition("#")[0] if 0 < line <= len(text.lines) else ""
     word = next((match for match in _WORD.finditer(content) if match.start() < column <= match.end()), None)
-    told = _word(word[0]) if word is not None else ""
-    return (told, Span(text.path, line, word.start() + 1, line, word.end() + 1)) if word is not None and told else None
+    said = _word(word[0]) if word is not None else ""
+    return (said, Span(text.path, line, word.start() + 1, line, word.end() + 1)) if word is not None and said else None
 
 
 def _word(word: str) -> str:

@@ -106,8 +106,8 @@ class PlacementServer(LanguageServer):
 
     def _tell(self, uri: str, now: Open) -> None:
         assert now.report is not None
-        told = convert.diagnostics(now.report, now.text, self.units)
-        self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, told, now.version))
+        found = convert.diagnostics(now.report, now.text, self.units)
+        self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, found, now.version))
         if self.wants_verdicts:
             specs = [
                 {"name": spec.name, "verdict": spec.verdict, "open_sizes": list(spec.open_sizes)}

@@ -33,11 +33,12 @@ def count_weights(groups: Groups, layers: Layers, sizes: Sizes, log: Log) -> Gro
     """The groups, with the size that the blocks give where none is declared; logs a declared one that differs, and
     a number of layers that is not theirs."""
     counted = {name: sizes_of for name, sizes_of in counts(layers).items() if sizes_of is not None}
+    least = counts(layers, exact=False)
     members = []
     points: list[Mapping[str, Fraction]] | None = None
     for group in groups.members:
         _check_layers(group, layers, sizes, log)
-        size = counted.get(group.name)
+        size = counted.get(group.name) or (least.get(group.name) if group.size is None else None)
         if size is None:
             members.append(group)
             continue
@@ -74,9 +75,9 @@ def differs(one: Expr, other: Expr, sizes: Sizes) -> bool:
     return one != other and any(_differ(one, other, point) for point in _points(sizes))
 
 
-def counts(layers: Layers) -> dict[str, Expr | None]:
+def counts(layers: Layers, exact: bool = True) -> dict[str, Expr | None]:
     """Weights -> their elements in all blocks; None where that is not known (a table of positions may be longer
-    than the sequence)."""
+    than the sequence). Not `exact`: then as many as there are at least."""
     terms: dict[str, list[Expr | None]] = {}
     tables = {
         (op.weights, (op.vocabulary,), op.produced)
@@ -89,15 +90,15 @@ def counts(layers: Layers) -> dict[str, Expr | None]:
             if isinstance(op, bl.Linear) and (op.weights, op.produced, op.contracted) in tables:
                 continue  # the table of the embedding, turned round
             if (name := weights_of(op)) is not None:
-                terms.setdefault(name, []).append(_elements(op, block, layers))
+                terms.setdefault(name, []).append(_elements(op, block, layers, exact))
     return {name: _sum(found) for name, found in terms.items()}
 
 
-def _elements(op: bl.Operation, block: Block, layers: Layers) -> Expr | None:
+def _elements(op: bl.Operation, block: Block, layers: Layers, exact: bool) -> Expr | None:
     produced, contracted = sides(op)
     experts = (block.tensors[op.input][0],) if getattr(op, "grouped", False) else ()
     dims = (*experts, *contracted, *produced)
-    if not contracted and "sequence" in dims:
+    if exact and not contracted and "sequence" in dims:
         return None
     factors = [layers.sizes[dim] for dim in dims]
     return _product(factors if block.repeat is None else [block.repeat, *factors])

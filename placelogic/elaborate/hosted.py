@@ -9,6 +9,7 @@ from placelogic.elaborate.log import Item, Log
 from placelogic.elaborate.targets import Group
 from placelogic.program import program as pg
 from placelogic.program.program import Op
+from placelogic.run.step import turns
 from placelogic.source import Span
 
 _OFFLOAD = "write `offload gradients` after they are accumulated and before `update`, once or in each micro-batch"
@@ -31,8 +32,8 @@ def check_host(
     if "optimizer" not in hosted:
         return
     shown = _counts(ops)
-    for turns in (min(int(count), shown),) if count is not None else range(1, shown + 1):
-        left = _left_behind(list(_running(ops, turns)))
+    for batches in (min(int(count), shown),) if count is not None else range(1, shown + 1):
+        left = _left_behind(list(_running(ops, batches)))
         if isinstance(left, pg.Reduce | pg.GatherGradients):
             what = "reduction" if isinstance(left, pg.Reduce) else "gather"
             log.once(item, "PL338", f"this {what} comes after the gradients of `{group.name}` have left for the host, where "
@@ -77,9 +78,4 @@ def _counts(ops: Sequence[Op]) -> int:
 def _running(ops: Sequence[Op], count: int) -> Iterator[Op]:
     """The operations in the order in which they run with so many micro-batches."""
     for op in ops:
-        if not isinstance(op, pg.Loop):
-            yield op
-            continue
-        turns = {"each": count, "but_last": count - 1, "but_first": count - 1, "first": 1, "last": 1,
-                 "index": int(op.index is not None and op.index <= count)}  # fmt: skip
-        yield from op.body * turns[op.subset]
+        yield from op.body * len(turns(op, count)) if isinstance(op, pg.Loop) else (op,)

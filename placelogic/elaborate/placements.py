@@ -131,7 +131,7 @@ def layout(
             conflict = _conflict(group, state, atom, *differ, sizes)
             conflicts.setdefault((conflict.first, conflict.second), conflict)
     host, materialized = _residency(mine)
-    return Layout(_cuts(winners), host, materialized, None), list(conflicts.values())
+    return Layout(_cuts(winners, sizes.mesh().axes), host, materialized, None), list(conflicts.values())
 
 
 def check_loose_ends(groups: Groups, stages: Stages | None, layouts: Mapping[str, Mapping[str, Layout]], log: Log) -> None:
@@ -174,9 +174,15 @@ def check_stages(group: Group, layouts: Mapping[str, Layout], log: Log) -> None:
                     f"leave {group.uses.axis} out, or {why}")  # fmt: skip
 
 
-def _cuts(winners: dict[str, _Say]) -> tuple[Cut, ...]:
+def _cuts(winners: dict[str, _Say], mesh: Axes) -> tuple[Cut, ...]:
+    """In written order; what strategies of a `use` cut in the order of the mesh, since these have no order."""
+    says = list({say.order: say for say in sorted(winners.values(), key=lambda say: say.order)}.values())
+    used = [place for place, say in enumerate(says) if say.placed.item.use is not None]
+    ordered = sorted((says[place] for place in used), key=lambda say: min(map(mesh.index, say.product)))
+    for place, say in zip(used, ordered):
+        says[place] = say
     cuts: dict[tuple[int, int], Cut] = {}
-    for say in sorted(winners.values(), key=lambda say: say.order):
+    for say in says:
         mode = say.placed.entry.mode
         if mode.letter == "R":
             continue

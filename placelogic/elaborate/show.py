@@ -16,8 +16,8 @@ from placelogic.syntax import ast
 
 def show(program: Program) -> str:
     """The program as text. It must be complete: one step per trained group."""
-    told = (Sentence("CC01", "conflict", one.weights, (one.axis,), one.words) for one in program.conflicts)
-    notes = [f"# CC01: {sentence.text('message')}" for sentence in told]
+    sentences = (Sentence("CC01", "conflict", one.weights, (one.axis,), one.words) for one in program.conflicts)
+    notes = [f"# CC01: {sentence.text('message')}" for sentence in sentences]
     (first, *_) = statements = to_ast(program).statements
     if isinstance(first, ast.SpecDef):
         lines = [f"spec {first.name} {{", *_texts(first.body, 1), "}"]

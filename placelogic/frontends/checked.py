@@ -96,6 +96,6 @@ def check_each(framework: str, found: Sequence[Found], request: Request, setting
 def notes_report(made: Made) -> FileReport:
     """What the importer has to say about a file, as a report without a verdict."""
     assert made.imported is not None
-    left_out = tuple(Finding(p.code, "warning", p.message, p.span, help=p.hint) for p in made.imported.problems)
+    left_out = tuple(Finding.of(p, "warning") for p in made.imported.problems)
     findings = (*left_out, *made.imported.findings)
     return FileReport(made.imported.path, (SpecReport("import", "proved", findings=findings),), made.text)

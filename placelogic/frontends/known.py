@@ -109,7 +109,10 @@ def settle(config: Config, framework: str) -> Unread:
     """Sort what the importer did not read."""
     table = known(framework)
     twice = ((name, value) for name, value in config.root.leaves() if value.over is not None)
-    findings = [_twice(name, value) for name, value in twice if not table.is_quiet(name) or name in config.used]
+    repeated = {name: value for name, value in twice if not table.is_quiet(name) or name in config.used}
+    findings = [_twice(name, value) for name, value in repeated.items()]
+    found = set(repeated)
+    refused: set[str] = set()
     ignored: list[str] = []
     problems: list[Problem] = []
     unknown: set[str] = set()
@@ -122,17 +125,20 @@ def settle(config: Config, framework: str) -> Unread:
             enabled = whole_value.at("enabled")
             if off(value.data) or (enabled is not None and off(enabled.data)):
                 ignored.append(name)
-            elif not any(p.message.startswith(f"`{what}`") for p in problems):
+            elif what not in refused:
+                refused.add(what)
                 hint = f"`--set {what}=null` imports the rest of the file without it"
                 span = whole_value.key or whole_value.span
                 problems.append(Problem("PL503", f"`{what}` is not modelled: {table.refused[reason]}", span, hint))
         elif name in table.part:
             ignored.append(name)
             if not off(value.data):
+                found.add(name)
                 findings.append(Finding("NT23", "note", f"`{name}`: {table.part[name]}", value.key or value.span))
         elif matches(name, table.forward):
             ignored.append(name)
-            if not off(value.data) and not any(f.message.startswith(f"`{head}`") for f in findings):
+            if not off(value.data) and head not in found:
+                found.add(head)
                 findings.append(Finding("NT21", "note", f"`{head}` changes what a layer computes, on every device alike: "
                                         "no verdict speaks about that", value.key or value.span))  # fmt: skip
         elif table.is_quiet(name) or value.data is None or value.data == {}:
@@ -143,6 +149,7 @@ def settle(config: Config, framework: str) -> Unread:
             if head in unknown:
                 continue
             unknown.add(head)
+            found.add(head)
             near = _nearest(head, names) if len(unknown) <= MOST_HINTS else None
             place = config.root.find(head) or value
             findings.append(Finding("NT20", "warning", f"`{head}` is not known here and is left out: the spec says nothing about it",

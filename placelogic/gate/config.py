@@ -125,10 +125,10 @@ def configured(folder: str) -> str | None:
     own, project = os.path.join(folder, OWN), os.path.join(folder, PROJECT)
     # A link that leads nowhere, or a folder, is a file that cannot be read: not none at all.
     text = _text(project) if os.path.lexists(project) else ""
-    told = "placelogic" in text and _table(project, text)[0] is not None
+    asked = "placelogic" in text and _table(project, text)[0] is not None
     if not os.path.lexists(own):
-        return project if told else None
-    if told:
+        return project if asked else None
+    if asked:
         message = f"`{OWN}` and `{PROJECT}` beside it both configure placelogic"
         raise SpecError(Problem("PL037", message, whole(os.path.relpath(own)), "keep one of the two"))
     return own

@@ -32,8 +32,8 @@ class Policy(Struct):
     def apply(self, files: Sequence[FileReport]) -> tuple[FileReport, ...]:
         """The reports as the gate sees them. Verdicts stay what they are."""
         judged = [self._file(file) for file in files]
-        told = [self._with_unused(file) for file in judged]
-        return (*told, *self._unused_entries(files))
+        marked = [self._with_unused(file) for file in judged]
+        return (*marked, *self._unused_entries(files))
 
     def _file(self, file: FileReport) -> FileReport:
         entries = self._entries(file)

@@ -135,8 +135,8 @@ def _read(one: Found) -> Found:
 def _nothing(loaded: Loaded, complete: bool) -> FileReport:
     from placelogic.session.errors import failed
 
-    told = ", ".join(f"`{one}`" for one in loaded.config.paths) if complete else "what is named"
-    message = f"there is nothing to check: no spec in {told} that is not excluded"
+    paths = ", ".join(f"`{one}`" for one in loaded.config.paths) if complete else "what is named"
+    message = f"there is nothing to check: no spec in {paths} that is not excluded"
     problem = Problem("PL015", message, whole(loaded.path or "."), "look at `placelogic gate --config-show`")
     return failed(problem.span.path, "", SpecError(problem))
 

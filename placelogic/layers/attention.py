@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from placelogic.layers.values import Disorder, Misfit, Piece, Shape, Value, aligned, lies, share
+from placelogic.layers.values import Disorder, Misfit, Piece, Shape, Value, aligned, each, lies, share
 from placelogic.program import block as bl
 from placelogic.program.block import Block
 
@@ -61,6 +61,15 @@ def _own_places(query: Shape, dim: str, key: Shape, same: str) -> None:
     axes = [axis for axis, cut in query.items() if cut == dim]
     if axes[: len(outer)] != outer:
         raise Disorder(outer[0], f"pieces of {dim} over {' and '.join(axes)} meet pieces over {' and '.join(outer)}")
+
+
+def of_key_heads(op: bl.Attention, back: Value) -> Value:
+    """What is nothing outside of some query heads is nothing outside of their key heads."""
+
+    def named(piece: Piece) -> Piece:
+        return (piece[0], op.kv_heads, piece[2]) if piece[1] == op.heads else piece
+
+    return each(back, lambda term: replace(term, aligned=frozenset(map(named, term.aligned))))
 
 
 def part_of_keys(op: bl.Attention, query: Shape, back: Value, shape: Shape) -> Value:

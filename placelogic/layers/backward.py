@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from placelogic.layers.attention import part_of_keys, part_of_scores
+from placelogic.layers.attention import of_key_heads, part_of_keys, part_of_scores
 from placelogic.layers.operations import is_name_only
 from placelogic.layers.parts import taken_apart
 from placelogic.layers.scale import scale_of
@@ -97,6 +97,8 @@ def _handed_on(block: Block, op: bl.Operation, arrived: Value, ins: Sequence[Val
     if isinstance(op, bl.Linear):
         kept = frozenset(axis for axis, dim in shape.items() if ins[0].shape.get(axis) == dim)
     dims = apart(block, op)
+    if isinstance(op, bl.Attention):  # nor does a head meet another
+        dims |= {op.heads}
 
     def change(term: Term) -> Term:
         left = _lose_folded(term.folded - kept)(term)
@@ -134,8 +136,8 @@ def _times(arrived: Value, read: Value, shape: Shape, name: int) -> Value:
 def _attention(block: Block, op: bl.Attention, arrived: Value, ins: Sequence[Value], name: int) -> Back:
     query, key, value = ins
     mixed = part_of_scores(block, op, ins, _times(arrived, value, query.shape, name))
-    to_key = part_of_keys(op, query.shape, through(mixed, name + 1), key.shape)
-    to_value = part_of_keys(op, query.shape, through(arrived, name + 2), value.shape)
+    to_key = part_of_keys(op, query.shape, of_key_heads(op, through(mixed, name + 1)), key.shape)
+    to_value = part_of_keys(op, query.shape, of_key_heads(op, through(arrived, name + 2)), value.shape)
     return Back((mixed, to_key, to_value))
 
 

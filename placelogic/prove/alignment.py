@@ -7,9 +7,9 @@ when, axes of size 1 left out, they are the same sequence of (products of) axes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import product as every
+from itertools import combinations
 
-from placelogic.prove.formula import FALSE, Formula, at_least, both, either, negate
+from placelogic.prove.formula import FALSE, Formula, at_least, both, either
 from placelogic.prove.kinds import Stack
 from placelogic.prove.ratio import Ratio
 
@@ -19,13 +19,16 @@ def apart(a: Stack, b: Stack, axis: str, size: Callable[[str], Ratio]) -> Formul
     along an axis hold the weights."""
     if a == b:
         return FALSE
-    others = sorted({atom for stack in (a, b) for _, axes in stack for atom in axes if atom != axis})
-    wrong = []
-    for present in every((True, False), repeat=len(others)):
-        large = {axis} | {atom for atom, here in zip(others, present) if here}
-        if _without_small(a, large) != _without_small(b, large):
-            wrong.append(both(*(_large(atom, here, size) for atom, here in zip(others, present))))
-    return both(at_least(size(axis), 2), either(*wrong))
+    several = {atom: at_least(size(atom), 2) for stack in (a, b) for _, axes in stack for atom in axes}
+    if not same_dimension(a, b):
+        return several[axis]
+    one, other = _places(a), _places(b)
+    wrong = [several[atom] for atom in sorted(one.keys() ^ other.keys())]
+    # Sequences of products are equal where any two axes come in one order, and are in one product, in both.
+    for first, second in combinations(sorted(one.keys() & other.keys()), 2):
+        if _order(one, first, second) != _order(other, first, second):
+            wrong.append(both(several[first], several[second]))
+    return both(several[axis], either(*wrong))
 
 
 def same_dimension(a: Stack, b: Stack) -> bool:
@@ -33,11 +36,11 @@ def same_dimension(a: Stack, b: Stack) -> bool:
     return a[-1][0] == b[-1][0]
 
 
-def _large(atom: str, here: bool, size: Callable[[str], Ratio]) -> Formula:
-    two = at_least(size(atom), 2)
-    return two if here else negate(two)
+def _places(stack: Stack) -> dict[str, tuple[int, int]]:
+    """atom -> which cut it takes part in, and which place it has in its product."""
+    return {atom: (cut, place) for cut, (_, axes) in enumerate(stack) for place, atom in enumerate(axes)}
 
 
-def _without_small(stack: Stack, large: set[str]) -> Stack:
-    kept = ((dimension, tuple(axis for axis in axes if axis in large)) for dimension, axes in stack)
-    return tuple((dimension, axes) for dimension, axes in kept if axes)
+def _order(places: dict[str, tuple[int, int]], first: str, second: str) -> tuple[bool, bool]:
+    """Whether one axis comes before the other, and whether both are in one product."""
+    return places[first] < places[second], places[first][0] == places[second][0]

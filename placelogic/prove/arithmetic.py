@@ -59,16 +59,17 @@ def _sizes_of_weights(program: Program, sizes: Sizes, solver: Solver) -> Iterato
         if weights.size is None:
             continue
         size = sizes.ratio(weights.size)
-        if all(coefficient > 0 for poly in (size.num, size.den) for _, coefficient in poly):
+        if size.num and all(coefficient > 0 for poly in (size.num, size.den) for _, coefficient in poly):
             continue
         answer = solver.check(test("<=", size), model=True)
         if answer.status == "sat":
             model = complete(sizes, answer.model or {})
             used = set(size.variables)
-            where = ", ".join(f"{name} = {value}" for name, value in model.items() if name in used)
+            shown = ", ".join(f"{name} = {value}" for name, value in model.items() if name in used)
+            where = f" at {shown}" if shown else ""
             yield Problem(
                 "PL400",
-                f"the size of `{weights.name}` is not positive at {where}",
+                f"the size of `{weights.name}` is not positive{where}",
                 weights.size.span if weights.size.span.line else weights.span,
                 "rule that out with `assume`, or correct the size",
             )

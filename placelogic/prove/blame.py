@@ -33,7 +33,7 @@ def blame(
     names = program.mesh.axes
     loss: Words = {} if term is None else {"loss": True, "term": f"`{term}`"}
 
-    def told(
+    def sentence(
         code: str, variant: str, axes: tuple[str, ...] = (), fault: FaultClass | None = None, **words: str | bool
     ) -> Sentence:
         return Sentence(code, variant, weights.name, axes, {**loss, **words}, fault)
@@ -49,31 +49,31 @@ def blame(
     for t in terms:
         for index, kind in enumerate(t.kinds):
             if kind.mixed and holds(kind.ruined, {**env, TURN: 1}):
-                return told("GI06", "mixed", (names[index],), why=kind.fault)
+                return sentence("GI06", "mixed", (names[index],), why=kind.fault)
     every = [f for items in table.factors.values() for f in items.values()]
     by_turn = _by_turn(table)
     left = lying("share")
     if by_turn is not None and len(set(by_turn.values())) > 1:
         lost = [turn for turn, fs in by_turn.items() if set(fs) == {Fraction(0)}]
         if lost:
-            return told("GI05", "lost", (), fault, several=len(lost) > 1, turns=", ".join(map(str, lost)))
+            return sentence("GI05", "lost", (), fault, several=len(lost) > 1, turns=", ".join(map(str, lost)))
         if left:
-            return told("GI05", "early", left, fault)
+            return sentence("GI05", "early", left, fault)
         counted = tuple(dict.fromkeys(a for t in terms for a in t.counted))
         if counted and any(t.repeats for t in terms):
-            return told("GI02", "again", counted, fault)
-        return told("GI04", "turns", (), fault)
+            return sentence("GI02", "again", counted, fault)
+        return sentence("GI04", "turns", (), fault)
     if not any(every) and any(t.scale.at(env) == 0 for t in terms):
-        return told("GI03", "zero")
+        return sentence("GI03", "zero")
     if not any(every):
-        return told("GI05", "empty")
+        return sentence("GI05", "empty")
     if left:
         words = _missing(program, weights, left)
         if words is None:
-            return told("GI05", "after the update", left, fault)
-        return told("GI01", "in another buffer" if "summed" in words else "missing", left, fault, **words)
+            return sentence("GI05", "after the update", left, fault)
+        return sentence("GI01", "in another buffer" if "summed" in words else "missing", left, fault, **words)
     if rooted := lying("root"):
-        return told("GI01", "one share", rooted, fault)
+        return sentence("GI01", "one share", rooted, fault)
     if len(set(every)) == 1 and every[0] is not None:
         counted = tuple(dict.fromkeys(a for t in terms if live(t, sizes, env) for a in t.counted))
         counted = tuple(axis for axis in counted if members(weights, sizes, axis).at(env) > 1)
@@ -83,11 +83,11 @@ def blame(
             partly = any(flow.weights == weights.name for flow in flows)
             what = "a part of its contributions" if partly else "every contribution"
             times = "*".join(counted) if every[0] > 1 else "several"
-            return told("GI02", "copies", counted, counted=what, times=times)
+            return sentence("GI02", "copies", counted, counted=what, times=times)
         axes, words = _constant(sizes, terms, env, every[0], weights)
         variant, more = _tokens_of(program, term, axes)
-        return told("GI03", variant, axes, **words, **more)
-    return told("GI04", "items", table.axes, fault)
+        return sentence("GI03", variant, axes, **words, **more)
+    return sentence("GI04", "items", table.axes, fault)
 
 
 def _missing(program: Program, weights: Weights, left: tuple[str, ...]) -> dict[str, str | bool] | None:

@@ -93,21 +93,21 @@ def confirmer(
             return Confirmation(differs(program, mesh, quantities, per_item))
         for most in (2, 3):
             small = {axis: min(size, most) for axis, size in mesh.items()}
-            told = dict(small)
+            at = dict(small)
             shorter, fewer = program, dict(quantities)
             count = program.work.microbatches
             if isinstance(count, Name):
-                told[count.name] = fewer[count.name] = min(turns, most)
+                at[count.name] = fewer[count.name] = min(turns, most)
                 lets = (replace(let, value=number(fewer[count.name])) if let.name == count.name else let
                         for let in program.lets)  # fmt: skip
                 shorter = replace(program, lets=tuple(lets))
             elif isinstance(count, Num) and turns > most:
-                told["microbatches"] = fewer["microbatches"] = most
+                at["microbatches"] = fewer["microbatches"] = most
                 shorter = _with_fewer(program, count, number(most))
             elif prod(small.values()) * turns > (MAX_PASSES if layers is not None else MAX_TURNS):
                 continue
             if differs(shorter, small, fewer, per_item):
-                return Confirmation(True, told)
+                return Confirmation(True, at)
         return Confirmation(False, {})
 
     return confirm

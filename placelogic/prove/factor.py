@@ -49,7 +49,7 @@ def _side(poly: Poly, sizes: Sizes) -> str:
     words = {PER_ITEM: "tokens per item", MICROBATCHES: "microbatches"}
     for name, power in powers.items():
         # Where it matters both end stages are there: two devices hold the weights.
-        shown = words.get(name) or ("2" if name.startswith("ends.") else name)
+        shown = words.get(name) or ("2" if name.startswith("ends.") else sizes.texts.get(name, name))
         factors += [shown] * power
     if coefficient != 1 or not factors:
         factors.insert(0, str(coefficient))

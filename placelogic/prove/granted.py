@@ -46,7 +46,20 @@ def assumptions(program: Program, named: Iterable[Named], sizes: Sizes) -> tuple
     """What a report prints as assumed."""
     printed = [*(assumption.name for assumption in named), *division_assumptions(program, sizes)]
     printed.append("tokens even" if program.work.tokens_even else "tokens uneven")
-    return tuple(dict.fromkeys([*printed, *_denominators(program), *_gathered(program), ADDITIVE]))
+    return tuple(dict.fromkeys([*printed, *_denominators(program), *_gathered(program), *_flat(program), ADDITIVE]))
+
+
+def _flat(program: Program) -> Iterator[str]:
+    """What a flat buffer has in it, where one of all weights would have other members for one state than for another."""
+    for axis in program.mesh.axes:
+        members: list[set[str]] = [set(), set(), set()]
+        for weights in program.weights:
+            for names, layout in zip(members, (weights.params, weights.optimizer_state, weights.gradients)):
+                cut = layout.cut(axis)
+                if cut is not None and cut.dim == "flat":
+                    names.add(weights.name)
+        if len({frozenset(names) for names in members if names}) > 1:
+            yield f"every weight group has a flat buffer of its own over {axis}"
 
 
 def _gathered(program: Program) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,12 +15,12 @@ from placelogic.prove.arithmetic import check_arithmetic
 from placelogic.prove.collect import Collected, collect
 from placelogic.prove.confirm import Confirmation, complete, confirmer, dealer
 from placelogic.prove.divide import division_assumptions, division_facts, settle
-from placelogic.prove.formula import FALSE, TRUE, Formula, either
+from placelogic.prove.formula import FALSE, TRUE, Formula, both, either, equal, test
 from placelogic.prove.granted import Solvers, assumptions, granting, with_facts
 from placelogic.prove.notes import notes
 from placelogic.prove.obligations import Obligation
 from placelogic.prove.queries import Basis, Premises, Question
-from placelogic.prove.ratio import TooLarge
+from placelogic.prove.ratio import TooLarge, const
 from placelogic.prove.sizes import Sizes, sizes_of
 from placelogic.prove.smallest import Found, GaveUp, smallest
 from placelogic.prove.solver import RLIMIT, TIMEOUT_S, Limits, Solver, Status
@@ -156,6 +156,9 @@ def _decide(
                 case Found(sizes=env, confirmation=Confirmation(wrong=True, at=at)):
                     refuted += not one.warning
                     told_here = _finding(program, sizes, one, env, at)
+                    if told_here.code == "GI03":
+                        again = partial(_search, program, sizes, simulated=simulated)
+                        told_here = _by_turn(program, sizes, solvers.of(one), one, env, again) or told_here
                     findings.append(told_here)
                     if one.own:
                         own.append(told_here)
@@ -177,7 +180,7 @@ def _decide(
     stated = sum(one.stated for one in obligations)
     counts = Obligations(len(obligations) - refuted - undecided, refuted, undecided, stated)
     verdict = "refuted" if refuted else "undecided" if undecided else "proved"
-    told = [
+    arranged = [
         *(_arranged(program, findings, own) if findings else ()),
         *notes(program, sizes, solvers.divided, collected.traces, stated, verdict == "proved"),
     ]
@@ -187,7 +190,7 @@ def _decide(
         assumptions=printed,
         assumptions_used=tuple(text for text in printed if text in used),
         obligations=counts,
-        findings=tuple(told),
+        findings=tuple(arranged),
     )
     return report, tuple(_question(one, results.get(_key(one))) for one in obligations)
 
@@ -224,6 +227,25 @@ def _finding(
     from placelogic.prove.findings import refuted  # and with it all that tells of faults: a proof needs none
 
     return refuted(program, sizes, one, env, at)
+
+
+def _by_turn(
+    program: Program, sizes: Sizes, solver: Solver, one: Obligation, env: Mapping[str, int],
+    search: Callable[[Solver, Obligation], Found | GaveUp | None],
+) -> Finding | None:  # fmt: skip
+    """With one micro-batch a factor is the same for all that there are. Where two show that it grows from one to the
+    next, that is what is told."""
+    count = sizes.microbatches
+    if count.constant is not None or count.at(complete(sizes, env)) != 1:
+        return None
+    mesh = both(*(equal(axis, env[axis]) for axis in sizes.axis_names if axis in env and axis in sizes.open))
+    two = replace(one, violation=both(one.violation, mesh, test("=", count, const(2))))
+    match search(solver, two):
+        case Found(sizes=larger, confirmation=Confirmation(wrong=True, at=at)):
+            found = _finding(program, sizes, one, larger, at)
+            return found if found.code == "GI04" else None
+        case _:
+            return None
 
 
 def _arranged(program: Program, findings: Iterable[Finding], own: Iterable[Finding]) -> tuple[Finding, ...]:

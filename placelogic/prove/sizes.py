@@ -41,6 +41,8 @@ class Sizes(Struct):
     whole: list[Named] = field(default_factory=list)
     axis_names: tuple[str, ...] = ()
     microbatches: Ratio = ONE
+    texts: dict[str, str] = field(default_factory=dict)
+    """Internal variables, as they were written."""
     _remainders: dict[tuple, str] = field(default_factory=dict)
 
     def size(self, axis: str) -> Ratio:
@@ -136,7 +138,10 @@ class Sizes(Struct):
                     "use % between whole numbers only",
                 )
             )
-        return self._rest(a, b)
+        rest = self._rest(a, b)
+        if rest.constant is None:
+            self.texts.setdefault(rest.num[0][0][0][0], f"({show(expr)})")
+        return rest
 
     def whole_number(self, value: Ratio) -> Formula:
         """Where the value is one."""

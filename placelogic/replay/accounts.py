@@ -107,7 +107,7 @@ def _held_on(
     for group in program.weights:
         uses = group.uses
         if uses is not None:
-            last = 0 if uses.vee else sizes[uses.axis] - 1
+            last = uses.last_stage(sizes)
             if not (uses.first and stage == 0 or uses.last and stage == last):
                 continue
         count = elements[group.name] * width

@@ -2,103 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
 from placelogic.replay.comms import Comm
 
+Change = Callable[[torch.Tensor], torch.Tensor]
+Bounds = Sequence[tuple[int, int]]
+"""Of the piece of every member, from and to."""
 
-class Copy(torch.autograd.Function):
+
+class _Across(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, values: torch.Tensor, there: Change, back: Change) -> torch.Tensor:
+        ctx.back = back
+        return there(values.view_as(values))
+
+    @staticmethod
+    def backward(ctx: Any, arrived: torch.Tensor) -> tuple[torch.Tensor, None, None]:
+        return ctx.back(arrived), None, None
+
+
+def across(values: torch.Tensor, there: Change, back: Change) -> torch.Tensor:
+    """Something that happens to a tensor, and what happens to its gradient on the way back."""
+    return _Across.apply(values, there, back) if values.is_floating_point() else there(values)
+
+
+def same(values: torch.Tensor) -> torch.Tensor:
+    return values
+
+
+def copied(tensor: torch.Tensor, comm: Comm) -> torch.Tensor:
     """Everyone uses the same tensor; what flows back is summed."""
-
-    @staticmethod
-    def forward(ctx: Any, tensor: torch.Tensor, comm: Comm) -> torch.Tensor:
-        ctx.comm = comm
-        return tensor.view_as(tensor)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None]:
-        return ctx.comm.all_reduce(gradient), None
+    return across(tensor, same, comm.all_reduce)
 
 
-class Sum(torch.autograd.Function):
+def summed(tensor: torch.Tensor, comm: Comm) -> torch.Tensor:
     """Partial results are summed; everyone goes on with the same sum."""
-
-    @staticmethod
-    def forward(ctx: Any, tensor: torch.Tensor, comm: Comm) -> torch.Tensor:
-        return comm.all_reduce(tensor)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None]:
-        return gradient, None
+    return across(tensor, comm.all_reduce, same)
 
 
-class Split(torch.autograd.Function):
+def split(tensor: torch.Tensor, comm: Comm, dim: int, bounds: Bounds) -> torch.Tensor:
     """Each takes its piece of a tensor that all have."""
-
-    @staticmethod
-    def forward(
-        ctx: Any, tensor: torch.Tensor, comm: Comm, dim: int, bounds: Sequence[tuple[int, int]]
-    ) -> torch.Tensor:
-        ctx.saved = comm, dim, bounds
-        low, high = bounds[comm.index]
-        return tensor.narrow(dim, low, high - low).clone()
-
-    @staticmethod
-    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None, None, None]:
-        return _whole(gradient, *ctx.saved), None, None, None
+    return across(tensor, lambda t: _piece(t, comm, dim, bounds), lambda g: _whole(g, comm, dim, bounds))
 
 
-class Gather(torch.autograd.Function):
+def gathered(tensor: torch.Tensor, comm: Comm, dim: int, bounds: Bounds) -> torch.Tensor:
     """The pieces are put together; everyone goes on with the same whole."""
-
-    @staticmethod
-    def forward(
-        ctx: Any, tensor: torch.Tensor, comm: Comm, dim: int, bounds: Sequence[tuple[int, int]]
-    ) -> torch.Tensor:
-        ctx.saved = comm, dim, bounds
-        return _whole(tensor, comm, dim, bounds)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None, None, None]:
-        comm, dim, bounds = ctx.saved
-        low, high = bounds[comm.index]
-        return gradient.narrow(dim, low, high - low).clone(), None, None, None
+    return across(tensor, lambda t: _whole(t, comm, dim, bounds), lambda g: _piece(g, comm, dim, bounds))
 
 
-class Dispatch(torch.autograd.Function):
+def dispatched(tensor: torch.Tensor, comm: Comm, bounds: Bounds) -> torch.Tensor:
     """Everyone's rows travel to everyone: each holds other experts. What flows back is summed at home."""
-
-    @staticmethod
-    def forward(ctx: Any, tensor: torch.Tensor, comm: Comm, bounds: Sequence[tuple[int, int]]) -> torch.Tensor:
-        ctx.saved = comm, bounds
-        return _whole(tensor, comm, 0, bounds)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None, None]:
-        comm, bounds = ctx.saved
-        low, high = bounds[comm.index]
-        return comm.all_reduce(gradient)[low:high].clone(), None, None
+    return across(
+        tensor, lambda t: _whole(t, comm, 0, bounds), lambda g: _piece(comm.all_reduce(g), comm, 0, bounds)
+    )
 
 
-class Combine(torch.autograd.Function):
+def combined(tensor: torch.Tensor, comm: Comm, bounds: Bounds) -> torch.Tensor:
     """What the experts of all made of one's rows comes home, summed."""
-
-    @staticmethod
-    def forward(ctx: Any, tensor: torch.Tensor, comm: Comm, bounds: Sequence[tuple[int, int]]) -> torch.Tensor:
-        ctx.saved = comm, bounds
-        low, high = bounds[comm.index]
-        return comm.all_reduce(tensor)[low:high].clone()
-
-    @staticmethod
-    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None, None]:
-        comm, bounds = ctx.saved
-        return _whole(gradient, comm, 0, bounds), None, None
+    return across(
+        tensor, lambda t: _piece(comm.all_reduce(t), comm, 0, bounds), lambda g: _whole(g, comm, 0, bounds)
+    )
 
 
-def _whole(tensor: torch.Tensor, comm: Comm, dim: int, bounds: Sequence[tuple[int, int]]) -> torch.Tensor:
+def _piece(tensor: torch.Tensor, comm: Comm, dim: int, bounds: Bounds) -> torch.Tensor:
+    low, high = bounds[comm.index]
+    return tensor.narrow(dim, low, high - low).clone()
+
+
+def _whole(tensor: torch.Tensor, comm: Comm, dim: int, bounds: Bounds) -> torch.Tensor:
     pieces = comm.all_gather_uneven(tensor.transpose(0, dim), [high - low for low, high in bounds])
     return torch.cat(pieces).transpose(0, dim).contiguous()
 

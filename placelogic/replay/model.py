@@ -15,7 +15,7 @@ import torch
 
 from placelogic.replay.comms import Comms
 from placelogic.replay.data import CLASSES, WIDTH, Data, Who, normal
-from placelogic.replay.functions import Combine, Copy, Dispatch, Gather, Split, Sum, bounds_of
+from placelogic.replay.functions import bounds_of, combined, copied, dispatched, gathered, split, summed
 from placelogic.replay.shape import Shape
 from placelogic.run.group import Group
 
@@ -155,13 +155,13 @@ class Model:
             assert comm is not None
             every = [bounds_of(length, comm.size) for length in lengths]
             lengths = [b[grid.coordinate[axis][y]][1] - b[grid.coordinate[axis][y]][0] for y, b in enumerate(every)]
-            hidden = Split.apply(hidden, comm, 0, every[x])
+            hidden = split(hidden, comm, 0, every[x])
             undo.append((comm, 0, every[x]))
         low, high = 0, WIDTH
         for axis in columns:
             comm = comms.among(grid.groups((axis,)))
             assert comm is not None
-            hidden = Copy.apply(hidden, comm)
+            hidden = copied(hidden, comm)
             inner = bounds_of(high - low, comm.size)
             undo.append((comm, 1, inner))
             start, end = inner[comm.index]
@@ -172,20 +172,20 @@ class Model:
             for y in routed.members:
                 start = bounds[-1][1] if bounds else 0
                 bounds.append((start, start + lengths[y]))
-            hidden = Dispatch.apply(hidden, routed, bounds)
+            hidden = dispatched(hidden, routed, bounds)
         together = (*group.own_room, *((group.uses_axis,) if group.uses_axis is not None else ()))
         comm = comms.among(grid.groups(together)) if together else None
         if comm is not None:
-            hidden = Copy.apply(hidden, comm)
+            hidden = copied(hidden, comm)
         if group.uses_axis is not None and grid.coordinate[group.uses_axis][x] != group.members[use]:
             weights = weights * 0.0
         made = self.added(group, use, layer, hidden, weights, slice(low, high))
         if comm is not None:
-            made = Sum.apply(made, comm)
+            made = summed(made, comm)
         if routed is not None:
-            made = Combine.apply(made, routed, bounds)
+            made = combined(made, routed, bounds)
         for comm, dim, pieces in reversed(undo):
-            made = Gather.apply(made, comm, dim, pieces)
+            made = gathered(made, comm, dim, pieces)
         return made
 
 

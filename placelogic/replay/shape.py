@@ -12,9 +12,8 @@ from math import prod
 
 import torch
 
-from placelogic.program.catalog import WHOLE_TENSOR_DIMS
-from placelogic.program.program import Axes, Layout, Weights
-from placelogic.run.owners import Owners, Rules, Sizes, deciding, owners, systems
+from placelogic.program.program import Axes, Weights
+from placelogic.run.owners import Owners, Rules, Sizes, Spots, deciding, keeps_tensors, moved, owners, ways
 
 MOST_ELEMENTS = 200_000
 
@@ -23,38 +22,26 @@ class TooLarge(Exception):
     """More elements or devices than a replay on one machine can hold."""
 
 
-class Shape:
+class Shape(Spots):
     """`count` elements, numbered row-major over `dims`; `matrices[layer, tensor, row, column]` are the
     numbers of the elements of each tensor. `sizes`: of axes, as these weights are dealt out over them."""
 
     def __init__(self, weights: Weights, sizes: Sizes, shifted: bool) -> None:
-        self._sizes = sizes
-        self._shifted = shifted
-        cut = [systems(layout) for layout in (weights.params, weights.optimizer_state, weights.gradients)]
-        ways = {
-            name: tuple(dict.fromkeys(one[name] for one in cut if name in one))
-            for name in dict.fromkeys(name for one in cut for name in one)
-        }
-
-        def whole(name: str) -> bool:
-            # Along the axes they are routed over, experts are dealt out whole, unless it is said by which dimension.
-            axes = {axis for system in ways.get(name, ()) for part in system for axis in part}
-            routed = name not in ("flat", *weights.dims) and bool(axes) and axes <= set(weights.routed)
-            return name in WHOLE_TENSOR_DIMS or routed
-
-        names = list(dict.fromkeys([*ways, *weights.dims]))
-        tensors = ["layer", *(name for name in names if name != "layer" and whole(name))]
-        inner = [name for name in names if name != "layer" and not whole(name)]
+        cuts = ways(weights)
+        names = list(dict.fromkeys([*cuts, *weights.dims]))
+        tensors = ["layer", *(name for name in names if name != "layer" and keeps_tensors(weights, name, cuts.get(name, ())))]
+        inner = [name for name in names if name not in tensors]
         fillers = ["#row"] if weights.kind == "vector" else ["#row", "#column"]
         inner += fillers[len(inner) :]
         self.dims = {
-            name: _length(ways.get(name, ()), sizes, shifted and name == "flat", 3 if name == "#column" else 2)
+            name: _length(cuts.get(name, ()), sizes, shifted and name == "flat", 3 if name == "#column" else 2)
             for name in (*tensors, *inner)
         }
         self.count = prod(self.dims.values())
         if self.count > MOST_ELEMENTS:
             raise TooLarge(f"`{weights.name}` would need {self.count} elements for every cut to be seen at this mesh")
-        self._index = dict(zip(self.dims, zip(*product(*map(range, self.dims.values())))))
+        indices = zip(*product(*map(range, self.dims.values())))
+        super().__init__(sizes, shifted, dict(zip(self.dims, zip(self.dims.values(), indices))))
         self.matrices = self._matrices(tensors, inner, weights.kind == "vector")
         flat = self.matrices.reshape(-1, self.matrices.shape[2] * self.matrices.shape[3])
         # Blocks of quantised moments: a row and one element more, so that no cut keeps all of them whole.
@@ -75,36 +62,18 @@ class Shape:
             of["layer"], prod(of[n] for n in tensors[1:]), prod(of[n] for n in rows), prod(of[n] for n in columns)
         )
 
-    def tables(self, layout: Layout) -> dict[str, tuple[Owners, ...]]:
-        """Per axis that the layout cuts, the owner of every element; a second one where the last stage
-        of tied weights has them elsewhere in its flat buffer."""
-        found: dict[str, tuple[Owners, ...]] = {}
-        for name, system in systems(layout).items():
-            length, index = self.dims[name], self._index[name]
-            plain = owners(system, self._sizes, length, index)
-            if name == "flat" and self._shifted:
-                other = owners(system, self._sizes, length, _shifted(index, length))
-                found.update({axis: (plain[axis], other[axis]) for axis in plain})
-            else:
-                found.update({axis: (plain[axis],) for axis in plain})
-        return found
-
     def dealt(self, axes: Axes) -> dict[str, Owners]:
         """Owners where nothing says them: the equal pieces of a buffer."""
         return owners((axes,), self._sizes, self.count, tuple(range(self.count)))
 
 
-def _shifted(index: Owners, length: int) -> Owners:
-    return tuple((i + length // 2) % length for i in index)
-
-
-def _length(ways: tuple[Rules, ...], sizes: Sizes, shifted: bool, least: int) -> int:
+def _length(cuts: tuple[Rules, ...], sizes: Sizes, shifted: bool, least: int) -> int:
     """The shortest dimension in which every cut gives everyone something, and different cuts differ."""
     size = dict(sizes)
-    whole = prod(size[axis] for axis in {axis for system in ways for part in system for axis in part})
+    whole = prod(size[axis] for axis in {axis for system in cuts for part in system for axis in part})
     best: tuple[int, int] | None = None
     for length in range(max(whole, least), 4 * whole + 8):
-        missed = _missed(ways, sizes, shifted, length)
+        missed = _missed(cuts, sizes, shifted, length)
         if best is None or missed < best[0]:
             best = missed, length
         if missed == 0:
@@ -113,16 +82,16 @@ def _length(ways: tuple[Rules, ...], sizes: Sizes, shifted: bool, least: int) ->
     return best[1]
 
 
-def _missed(ways: tuple[Rules, ...], sizes: Sizes, shifted: bool, length: int) -> int:
+def _missed(cuts: tuple[Rules, ...], sizes: Sizes, shifted: bool, length: int) -> int:
     size, index = dict(sizes), tuple(range(length))
-    at = [owners(system, sizes, length, index) for system in ways]
+    at = [owners(system, sizes, length, index) for system in cuts]
     missed = 0
-    for system, here in zip(ways, at):
+    for system, here in zip(cuts, at):
         missed += sum(len(set(owner)) < size[axis] for axis, owner in here.items())
         if shifted:
-            there = owners(system, sizes, length, _shifted(index, length))
+            there = owners(system, sizes, length, moved(index, length))
             missed += sum(size[axis] > 1 and here[axis] == there[axis] for axis in here)
-    for (one, a), (two, b) in combinations(zip(ways, at), 2):
+    for (one, a), (two, b) in combinations(zip(cuts, at), 2):
         for axis in a.keys() & b.keys():
             if size[axis] > 1 and deciding(one, axis, size) != deciding(two, axis, size):
                 missed += a[axis] == b[axis]

@@ -215,7 +215,7 @@ def script_of(text: str, path: str, name: str | None, tell: Tell) -> tuple[str, 
     it shows. Raises SpecError: PL014, PL062, or what is wrong with the spec."""
     for spec, program, report in judged(text, path, name, tell):
         if program is None:
-            raise SpecError(*(Problem(f.code, f.message, f.span, f.help) for f in report.findings))
+            raise SpecError(*(f.problem for f in report.findings))
         errors = [f for f in report.findings if f.severity == "error" and f.counterexample is not None]
         if report.verdict == "refuted" and errors:
             found, text = _first_shown(program, errors, f"{path}, spec {spec}")

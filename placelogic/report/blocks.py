@@ -29,9 +29,9 @@ class Look(Struct, frozen=True):
 
 def counterexample_lines(gutter: int, example: Counterexample, look: Look) -> list[Line]:
     sizes = {**example.mesh, **example.quantities}
-    told = [f"{name} = {value}" for name, value in sizes.items() if value != 1]
-    rest = " (everything else 1)" if len(told) < len(sizes) else ""
-    lines = note_lines(gutter, "smallest counterexample", ", ".join(told) + rest if told else "every size 1", look)
+    shown = [f"{name} = {value}" for name, value in sizes.items() if value != 1]
+    rest = " (everything else 1)" if len(shown) < len(sizes) else ""
+    lines = note_lines(gutter, "smallest counterexample", ", ".join(shown) + rest if shown else "every size 1", look)
     if not example.devices:
         return [*lines, *_simulated(gutter, example, look)]
     rows = [(_device(row.device, example.mesh), row.applies, row.single) for row in example.devices]
@@ -54,8 +54,8 @@ def _simulated(gutter: int, example: Counterexample, look: Look) -> list[Line]:
 
 def _device(coordinates: Mapping[str, int], sizes: Mapping[str, int]) -> str:
     """The coordinates that tell devices apart: along axes of size one there is nothing to tell."""
-    told = {axis: at for axis, at in coordinates.items() if sizes.get(axis, 2) > 1} or coordinates
-    return " ".join(f"{axis}={at}" for axis, at in told.items()) or "every device"
+    several = {axis: at for axis, at in coordinates.items() if sizes.get(axis, 2) > 1} or coordinates
+    return " ".join(f"{axis}={at}" for axis, at in several.items()) or "every device"
 
 
 def note_lines(gutter: int, name: str, text: str, look: Look) -> list[Line]:

@@ -3,35 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
-from io import StringIO
 
 from placelogic.io.quoting import visible
+from placelogic.report import text
 from placelogic.report.blocks import Look, wrapped
 from placelogic.report.diagnostic import FileReport, Finding, FindingSet, Report
 from placelogic.report.layout import Line, Style
 from placelogic.report.telling import accepted_by, as_expected
-from placelogic.report.terminal import Printer
-from placelogic.report.text import closing_lines, finding_lines
+from placelogic.report.text import finding_lines
 
 
 def render(report: Report, look: Look = Look()) -> str:
     """The whole report as plain text."""
-    out = StringIO()
-    printer = Printer(out)
-    for file in report.files:
-        printer.lines(file_lines(file, look))
-    printer.lines(closing_lines(report, look))
-    return out.getvalue().rstrip("\n")
+    return text.render(report, look, file_lines)
 
 
 def file_lines(file: FileReport, look: Look) -> list[Line]:
     """The findings that count, then one line for the file, and one for each thing that is accepted in it. When
     quiet, only files that fail or have warnings."""
-    told = _told(file)
-    if look.quiet and not told and file.exit_code == 0:
+    counting = _counting(file)
+    if look.quiet and not counting and file.exit_code == 0:
         return []
     lines: list[Line] = []
-    for finding in told:
+    for finding in counting:
         lines += [(), *finding_lines(file, finding, look), ()]
     if file.specs or file.library or file.findings:
         lines.append(_summary(file))
@@ -39,12 +33,12 @@ def file_lines(file: FileReport, look: Look) -> list[Line]:
         for finding in spec.findings:
             if finding.accepted is not None and not finding.consequence:
                 place = f"{file.path}:{finding.span.line}: " if finding.span.line else ""
-                text = f"{finding.code} {place}{accepted_by(finding)}"
-                lines += wrapped(text, look, indent="  ", style="note")
-    return [*lines, ()] if told else lines
+                why = f"{finding.code} {place}{accepted_by(finding)}"
+                lines += wrapped(why, look, indent="  ", style="note")
+    return [*lines, ()] if counting else lines
 
 
-def _told(file: FileReport) -> list[Finding]:
+def _counting(file: FileReport) -> list[Finding]:
     """Errors and warnings that nobody accepted, each once; not the errors that a spec expects."""
     found: list[Finding] = list(file.findings)
     seen = FindingSet()
@@ -60,12 +54,12 @@ def _told(file: FileReport) -> list[Finding]:
 
 def failing(file: FileReport) -> list[Finding]:
     """What of the file nobody accepted, and fails."""
-    return [finding for finding in _told(file) if finding.severity == "error"]
+    return [finding for finding in _counting(file) if finding.severity == "error"]
 
 
 def _summary(file: FileReport) -> Line:
     code = file.exit_code
-    warnings = sum(finding.severity == "warning" for finding in _told(file))
+    warnings = sum(finding.severity == "warning" for finding in _counting(file))
     counts: Counter[str] = Counter()
     for spec in file.specs:
         more = (

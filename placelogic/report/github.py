@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from placelogic.io.quoting import github, github_property, markdown, visible_lines
 from placelogic.report.diagnostic import FileReport, Finding, Report, Severity, SpecReport, exit_code
 from placelogic.report.places import Root
-from placelogic.report.telling import accepted_by, level, story, telling
+from placelogic.report.telling import accepted_by, expected, level, story, telling
 from placelogic.report.text import summary
 
 _COMMANDS: dict[Severity, str] = {"error": "error", "warning": "warning", "note": "notice"}
@@ -29,8 +29,8 @@ def _mark(file: FileReport, spec: SpecReport | None, finding: Finding, _: str, r
         place |= {"line": str(span.line), "endLine": str(max(span.end_line, span.line))}
         if span.end_line == span.line:  # GitHub takes columns within one line only
             place |= {"col": str(span.column), "endColumn": str(max(span.end_column - 1, span.column))}
-    told = ",".join(f"{name}={github_property(value)}" for name, value in {**place, **properties}.items())
-    return f"::{_COMMANDS[level(finding)]} {told}::{github(story(spec, finding, len(file.specs) > 1))}"
+    given = ",".join(f"{name}={github_property(value)}" for name, value in {**place, **properties}.items())
+    return f"::{_COMMANDS[level(finding)]} {given}::{github(story(spec, finding, len(file.specs) > 1))}"
 
 
 def step_summary(report: Report, root: Root) -> str:
@@ -54,7 +54,7 @@ def step_summary(report: Report, root: Root) -> str:
 
 def _row(file: FileReport, spec: SpecReport, root: Root) -> str:
     mark = ":white_check_mark:" if exit_code(spec) == 0 else ":x:"
-    more = ", accepted" if spec.accepted else {True: ", as expected", False: ", not as expected"}.get(spec.expected, "")
+    more = ", accepted" if spec.accepted else expected(spec)
     return f"| {mark} | {markdown(root.name(file.path))} | {markdown(spec.name)} | {spec.verdict}{more} |"
 
 

@@ -66,21 +66,21 @@ def _replayed(report: ReplayReport, one: Replayed) -> list[Line]:
     optimizers = " and ".join(one.optimizers)
     if one.result == "counted":
         count = "one process"
-    found.append(_told(f"{one.way} on {count}, {report.steps} steps of {optimizers}, {report.dtype}"))
+    found.append(_indented(f"{one.way} on {count}, {report.steps} steps of {optimizers}, {report.dtype}"))
     if one.reason:
-        found.append(_told(one.reason))
+        found.append(_indented(one.reason))
     if one.smaller:
-        found.append(_told(f"the spec has {_sizes(one.smaller)}; the verdict is that of the sizes replayed"))
+        found.append(_indented(f"the spec has {_sizes(one.smaller)}; the verdict is that of the sizes replayed"))
     if one.stopped:
-        found.append(_told(f"the step cannot be carried out: {one.stopped}"))
+        found.append(_indented(f"the step cannot be carried out: {one.stopped}"))
     elif one.differences:
         parts = ", ".join(f"{name} {_number(value)}" for name, value in one.differences.items())
-        found.append(_told(f"largest difference to one device: {parts}"))
+        found.append(_indented(f"largest difference to one device: {parts}"))
     if one.factor is not None:
         named, measured = one.factor
         shown = "no number" if measured is None else f"{measured:.6g}"
-        found.append(_told(f"factor of the gradient: {named:g} by the counterexample, {shown} measured"))
-    found += [_told(_bytes(amount)) for amount in one.bytes]
+        found.append(_indented(f"factor of the gradient: {named:g} by the counterexample, {shown} measured"))
+    found += [_indented(_bytes(amount)) for amount in one.bytes]
     if one.agrees is False:
         found.append(((f"  {_BUG}", "bad"),))
     return found
@@ -89,7 +89,7 @@ def _replayed(report: ReplayReport, one: Replayed) -> list[Line]:
 _BUG = "this is a bug in placelogic: please report it with the spec and this output"
 
 
-def _told(text: str) -> Line:
+def _indented(text: str) -> Line:
     return ((f"  {text}", ""),)
 
 
@@ -114,8 +114,8 @@ def _left(report: ReplayReport, left: NotReplayed) -> list[Line]:
     style: Style = "bad" if left.failed else "doubt"
     head = f"{visible(report.path)}: {left.spec}: "
     first, *rest = left.reason.strip().splitlines() or [""]
-    told = f"{left.verdict}, not replayed: {visible(first)}"
-    return [((head, "strong"), (told, style)), *(_told(visible(line)) for line in rest)]
+    why = f"{left.verdict}, not replayed: {visible(first)}"
+    return [((head, "strong"), (why, style)), *(_indented(visible(line)) for line in rest)]
 
 
 def _summary(report: ReplayReport) -> list[Line]:

@@ -44,9 +44,9 @@ def _shown(value: Any) -> Any:
 
 def as_dict(report: Report, root: Root) -> dict[str, Any]:
     """The SARIF log: one run, one result for each finding of each spec."""
-    told = [(file, *one) for file in report.files for one in telling(file)]
-    codes = sorted({finding.code or "PL" for _, _, finding, _ in told})
-    results = [_result(*one, codes, root) for one in told]
+    marks = [(file, *one) for file in report.files for one in telling(file)]
+    codes = sorted({finding.code or "PL" for _, _, finding, _ in marks})
+    results = [_result(*one, codes, root) for one in marks]
     return {
         "$schema": SCHEMA,
         "version": VERSION,

@@ -36,6 +36,11 @@ def as_expected(spec: SpecReport, finding: Finding) -> bool:
     return bool(spec.expected) and finding.severity == "error" and not kept
 
 
+def expected(spec: SpecReport) -> str:
+    """What follows the verdict on a spec that says which one it expects."""
+    return {True: ", as expected", False: ", not as expected", None: ""}[spec.expected]
+
+
 def level(finding: Finding) -> Severity:
     """How loud: what is accepted is only told."""
     return "note" if finding.accepted is not None else finding.severity

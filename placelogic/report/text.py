@@ -6,6 +6,7 @@ Without a terminal the lines depend on the report only, so that they can be comp
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from io import StringIO
 
 from placelogic.compat import assert_never
@@ -26,7 +27,7 @@ from placelogic.report.diagnostic import (
 from placelogic.report.layout import Line, Style, wrap
 from placelogic.report.sentences import Sentence
 from placelogic.report.snippet import snippet
-from placelogic.report.telling import as_expected
+from placelogic.report.telling import as_expected, expected
 from placelogic.report.terminal import Printer
 from placelogic.source import lines_of
 
@@ -40,12 +41,14 @@ _CLASSES: dict[FaultClass, str] = {
 }
 
 
-def render(report: Report, look: Look = Look()) -> str:
-    """The whole report as plain text."""
+def render(
+    report: Report, look: Look = Look(), lines: Callable[[FileReport, Look], list[Line]] | None = None
+) -> str:
+    """The whole report as plain text; `lines` are those of one file, where not as file_lines has them."""
     out = StringIO()
     printer = Printer(out)
     for file in report.files:
-        printer.lines(file_lines(file, look))
+        printer.lines((lines or file_lines)(file, look))
     printer.lines(closing_lines(report, look))
     return out.getvalue().rstrip("\n")
 
@@ -53,15 +56,15 @@ def render(report: Report, look: Look = Look()) -> str:
 def file_lines(file: FileReport, look: Look) -> list[Line]:
     """Every spec of the file; only those that fail when quiet."""
     lines: list[Line] = []
-    told = FindingSet()
+    seen = FindingSet()
     for spec in file.specs:
         if look.quiet and exit_code(spec) == 0:
             continue
-        lines += _spec(file, spec, [finding for finding in spec.findings if finding not in told], look)
+        lines += _spec(file, spec, [finding for finding in spec.findings if finding not in seen], look)
         # What is wrong with the file itself is a finding of every spec in it.
         if spec.verdict == "error":
             for finding in spec.findings:
-                told.add(finding)
+                seen.add(finding)
     return lines
 
 
@@ -90,8 +93,8 @@ def closing_lines(report: Report, look: Look) -> list[Line]:
 def _lines(derived: list[SpecReport]) -> str:
     """The statements that say what code does: those about boundaries only where a spec has blocks."""
     blocks = Sentence("NT02", "blocks")
-    told = {finding.help for spec in derived for finding in spec.findings if finding.code == blocks.code}
-    closing = (blocks if blocks.text("help") in told else Sentence("NT02", "no blocks")).text("closing")
+    helps = {finding.help for spec in derived for finding in spec.findings if finding.code == blocks.code}
+    closing = (blocks if blocks.text("help") in helps else Sentence("NT02", "no blocks")).text("closing")
     assert closing is not None
     return closing
 
@@ -173,9 +176,9 @@ def _rechecked(counts: Recheck) -> str:
         (counts.only_cvc5, "decided by cvc5 only"),
         (counts.undecided, "decided by neither"),
     ]
-    told = ", ".join(f"{count} {what}" for count, what in parts if count) or "nothing was asked"
+    counted = ", ".join(f"{count} {what}" for count, what in parts if count) or "nothing was asked"
     rest = f"; {counts.trivial} needed no solver" if counts.trivial else ""
-    return f"rechecked with cvc5: {told}{rest}"
+    return f"rechecked with cvc5: {counted}{rest}"
 
 
 def _verdict(file: FileReport, spec: SpecReport, look: Look) -> list[Line]:
@@ -183,9 +186,8 @@ def _verdict(file: FileReport, spec: SpecReport, look: Look) -> list[Line]:
     several = len(file.specs) > 1
     where = f"{file.path}: {spec.name}" if several and spec.name else file.path
     style: Style = "good" if fine else "doubt" if spec.verdict in ("undecided", "vacuous", "proved") else "bad"
-    expected = {True: ", as expected", False: ", not as expected", None: ""}[spec.expected]
     start = f"{visible(where)}: "
-    word = f"{spec.verdict}{expected}"
+    word = f"{spec.verdict}{expected(spec)}"
     first, *rest = wrap(start + word + _detail(spec), look.width)
     if not first.startswith(start + word):
         return [((part, style),) for part in [first, *rest]]

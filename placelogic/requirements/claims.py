@@ -110,7 +110,7 @@ class Judge(Struct, frozen=True):
             return
         except SpecError as error:
             for p in error.problems:  # about a formula, which stands nowhere, or about what is written
-                yield Finding(p.code, "error", p.message, p.span if p.span.line else claim.span, help=p.hint)
+                yield Finding(p.code, "error", p.message, p.span if p.span.line else claim.span, help=p.help)
             return
         yield from self._decided(claim, text, found, decision)
 
@@ -178,7 +178,7 @@ class Judge(Struct, frozen=True):
             assumed = [one.condition for one in program.assumptions]
             found = fit(cost, limit, assumed, self._bounded(cost, program), self._possible(cost, program))
         except SpecError as error:
-            yield from (Finding(p.code, "error", p.message, p.span, help=p.hint) for p in error.problems)
+            yield from (Finding.of(p) for p in error.problems)
             return
         except Unclear:
             yield Finding("PL366", "error", "the budget cannot be checked: whether the assumptions allow sizes at which it is "

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from placelogic.program.program import Axes, Layout
+from placelogic.program.catalog import WHOLE_TENSOR_DIMS
+from placelogic.program.program import Axes, Layout, Weights
 
 Rules = tuple[Axes, ...]
 """The cuts of one dimension in one layout, outermost first."""
@@ -41,6 +42,50 @@ def systems(layout: Layout) -> dict[str, Rules]:
     for cut in layout.cuts:
         found[cut.dimension] = (*found.get(cut.dimension, ()), cut.axes)
     return found
+
+
+def ways(weights: Weights) -> dict[str, tuple[Rules, ...]]:
+    """Per dimension that is cut, the ways in which the layouts of parameters, optimizer state and gradients cut it."""
+    cut = [systems(layout) for layout in (weights.params, weights.optimizer_state, weights.gradients)]
+    return {
+        name: tuple(dict.fromkeys(one[name] for one in cut if name in one))
+        for name in dict.fromkeys(name for one in cut for name in one)
+    }
+
+
+def keeps_tensors(weights: Weights, name: str, cuts: tuple[Rules, ...]) -> bool:
+    """Whether a dimension deals out tensors whole. Along the axes they are routed over experts are, unless it is said
+    by which dimension."""
+    axes = {axis for rules in cuts for part in rules for axis in part}
+    routed = name not in ("flat", *weights.dims) and bool(axes) and axes <= set(weights.routed)
+    return name in WHOLE_TENSOR_DIMS or routed
+
+
+class Spots:
+    """Where elements lie: `spots[dimension]`, its length, and the index of every element in it. `shifted`: the last
+    stage of tied weights has them elsewhere in its flat buffer."""
+
+    def __init__(self, sizes: Sizes, shifted: bool, spots: Mapping[str, tuple[int, Owners]]) -> None:
+        self._sizes = sizes
+        self._shifted = shifted
+        self._spots = spots
+
+    def tables(self, layout: Layout) -> dict[str, tuple[Owners, ...]]:
+        """Per axis that the layout cuts, the owner of every element, and where they are shifted the one on the last
+        stage."""
+        found: dict[str, tuple[Owners, ...]] = {}
+        for dimension, rules in systems(layout).items():
+            length, indices = self._spots[dimension]
+            rows = [owners(rules, self._sizes, length, indices)]
+            if dimension == "flat" and self._shifted:
+                rows.append(owners(rules, self._sizes, length, moved(indices, length)))
+            found.update({axis: tuple(row[axis] for row in rows) for axis in rows[0]})
+        return found
+
+
+def moved(indices: Sequence[int], length: int) -> Owners:
+    """Of a flat buffer, where the last stage of tied weights has its elements."""
+    return tuple((index + length // 2) % length for index in indices)
 
 
 def deciding(rules: Rules, axis: str, size: dict[str, int]) -> Rules:

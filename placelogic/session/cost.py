@@ -124,7 +124,7 @@ def _only(session: Session, name: str | None) -> Cost:
     found, problems = costs(session, name)
     wrong = [finding for one in problems.specs for finding in one.findings]
     if wrong:
-        raise SpecError(*(Problem(f.code, f.message, f.span, f.help) for f in wrong))
+        raise SpecError(*(f.problem for f in wrong))
     if len(found) > 1:
         names = ", ".join(f"`{one.name}`" for one in found)
         raise SpecError(Problem("PL014", "the file has several specs", whole(session.path), f"say which: {names}"))

@@ -15,7 +15,7 @@ def findings_of(error: Exception, place: Span) -> tuple[Finding, ...]:
     """What an exception means to the person who wrote the spec."""
     match error:
         case SpecError(problems=problems):
-            return tuple(Finding(p.code, "error", p.message, p.span, help=p.hint) for p in problems)
+            return tuple(Finding.of(p) for p in problems)
         case RecursionError():
             message = "this is nested too deeply to be read"
             return (Finding("PL902", "error", message, place, help="split long expressions with `let`"),)

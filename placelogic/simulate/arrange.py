@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from itertools import combinations
 
-from placelogic.run.owners import Owners, Rules, Sizes, deciding, extent, owners
+from placelogic.run.owners import Owners, Rules, Sizes, deciding, extent, moved, owners
 
 TENSORS = 4
 PER_TENSOR = 3
@@ -80,8 +80,8 @@ def _covered(
     """Indices that meet the wishes, the most useful first, and how many wishes none meets."""
     indices = tuple(sorted(_candidates(systems, size, length)))
     at = {rules: owners(rules, sizes, length, indices) for rules in systems}
-    moved = tuple((index + length // 2) % length for index in indices)
-    other = {rules: owners(rules, sizes, length, moved) for rules in systems} if shifted else {}
+    there = moved(indices, length)
+    other = {rules: owners(rules, sizes, length, there) for rules in systems} if shifted else {}
     wishes = [frozenset(filter(wish, range(len(indices)))) for wish in _wishes(systems, at, other, size)]
     open_wishes = [met for met in wishes if met and 0 not in met]  # index 0 is there anyway
     missed = sum(not met for met in wishes)

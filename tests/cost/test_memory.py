@@ -275,3 +275,19 @@ def test_a_number_says_what_it_lacks() -> None:
     assert found.known(found.memory.peak) is None
     with pytest.raises(ValueError, match="^there is no number: P is missing$"):
         found.number(found.memory.peak)
+
+
+def test_a_table_of_positions_is_as_long_as_the_sequence_where_nothing_says_more() -> None:
+    text = """
+mesh dp = 2
+weights table { kind embedding }
+weights places { kind vector }
+dims batch = 2*dp, sequence = 10, hidden = 4, vocab = 6
+block start {
+  input t(batch, sequence)
+  a = embedding t with table from vocab to hidden
+  b = bias a with places over sequence, hidden
+}
+use data_parallel(dp)
+"""
+    assert equal(of(text).memory.group("places"), 10 * 4 * 16)  # fp32: parameters, gradients and two moments

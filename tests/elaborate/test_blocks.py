@@ -166,7 +166,7 @@ def test_problem(code: str, text: str, message: str) -> None:
     assert spec.program is None
     found = [problem for problem in spec.problems if problem.code == code and message in problem.message]
     assert found, spec.problems
-    assert found[0].hint
+    assert found[0].help
 
 
 def layers(text: str) -> bl.Layers:
@@ -263,7 +263,7 @@ def test_declared_sizes_are_compared_with_the_operations_under_the_assumptions()
     body = "block b {\n input i(t, d)\n y = norm i with v over d\n}"
     assert one(text + body).problems == ()
     (problem,) = one(text.replace("size 2*h", "size 3*h").replace("let h, f", "let h = 2, f = 4") + body).problems
-    assert (problem.code, problem.hint) == ("PL379", "leave the size out, or say what the operations are")
+    assert (problem.code, problem.help) == ("PL379", "leave the size out, or say what the operations are")
     assert one(text.replace("assume f == 2*h\n", "") + body).problems[0].code == "PL379"
 
 

@@ -201,19 +201,19 @@ def test_problems_of_a_spec_are_told_together() -> None:
 
 
 def test_hints_name_the_closest() -> None:
-    assert one(SMALL + "use zero4(N)").problems[0].hint in (
+    assert one(SMALL + "use zero4(N)").problems[0].help in (
         "did you mean `zero1`?",
         "did you mean `zero2`?",
         "did you mean `zero3`?",
     )
-    assert one("mesh data\nweights w { size 4 }\nbatch over dat").problems[0].hint == "did you mean `data`?"
-    assert one(SMALL + "use llama(N)").problems[0].hint == "`llama` is a model: write model llama { ... }"
+    assert one("mesh data\nweights w { size 4 }\nbatch over dat").problems[0].help == "did you mean `data`?"
+    assert one(SMALL + "use llama(N)").problems[0].help == "`llama` is a model: write model llama { ... }"
 
 
 def test_a_problem_inside_a_strategy_points_at_the_use() -> None:
     (problem,) = one(SMALL + "strategy s(d) {\n  batch over q\n}\nuse s(N)").problems
     assert (problem.span.line, problem.span.column) == (8, 5)
-    assert problem.hint is not None and "spec.place:6" in problem.hint
+    assert problem.help is not None and "spec.place:6" in problem.help
 
 
 def test_an_expectation_survives_problems() -> None:

@@ -54,7 +54,7 @@ def test_sizes_from_outside() -> None:
     assert codes(text, {"edp": 0}) == ["PL405"]
     assert codes(text, {"pp": 2}) == ["PL221"]
     assert codes(text, {"microbatches": 2, "h": 3, "P": 1}) == ["PL221"]
-    assert one(text, fixed={"edpp": 2}).problems[0].hint == "did you mean `edp`?"
+    assert one(text, fixed={"edpp": 2}).problems[0].help == "did you mean `edp`?"
 
 
 def test_a_fixed_size_settles_a_root() -> None:

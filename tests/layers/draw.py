@@ -24,6 +24,7 @@ EXPERT_FFN = ("expert", *FFN)
 
 class Draft(Struct):
     random: Random
+    convolves: bool = False
     axes: list[str] = field(default_factory=list)
     head: list[str] = field(default_factory=list)
     groups: list[str] = field(default_factory=list)
@@ -40,6 +41,9 @@ class Draft(Struct):
         return "\n".join([*parts, *self.lines]) + "\n"
 
 
+CONVOLVES = 100_000
+"""Seeds from here on draw convolutions too; those before it stay the specs that they were."""
+
 TRIES = 5
 """Drafts that are errors are drawn again, this often at most."""
 
@@ -51,7 +55,7 @@ def draw(seed: int) -> str:
     random = Random(seed)
     text = ""
     for _ in range(TRIES):
-        text = _drawn(random)
+        text = _drawn(random, seed >= CONVOLVES)
         try:
             program_of(text)
         except SpecError:
@@ -60,8 +64,8 @@ def draw(seed: int) -> str:
     return text
 
 
-def _drawn(random: Random) -> str:
-    draft = Draft(random)
+def _drawn(random: Random, convolves: bool) -> str:
+    draft = Draft(random, convolves)
     draft.axes = random.choice([["tp"], ["tp"], ["dp", "tp"], ["cp", "tp"], ["tp", "tq"], ["ep", "tp"]])
     draft.head = [f"mesh {', '.join(draft.axes)}"]
     splits = {"dp": "batch", "cp": "sequence", "ep": "tokens"}
@@ -83,8 +87,8 @@ def _drawn(random: Random) -> str:
         _sync(draft)
     if random.random() < 0.4:
         _loss(draft)
-    if random.random() < 0.15:
-        draft.lines.append(f"freeze {', '.join(f'w{n}' for n in range(1, draft.count + 1) if n == 1 or random.random() < 0.3)}")
+    if random.random() < 0.15 and draft.count > 1:  # something is trained
+        draft.lines.append(f"freeze {', '.join(f'w{n}' for n in range(1, draft.count) if n == 1 or random.random() < 0.3)}")
     return draft.text()
 
 
@@ -194,7 +198,7 @@ def _layer(draft: Draft) -> None:
     layer = Layer(draft, name, [f"block {name}{repeat} {{", "  input x(batch, sequence, hidden)"], {"x": HIDDEN}, ["x"])
     draft.tensors.append((name, "x"))
     for _ in range(random.randint(2, 6)):
-        random.choice(STEPS)(layer)
+        random.choice([*STEPS, *CONVOLUTIONS] if draft.convolves else STEPS)(layer)
     _finish(layer)
     draft.blocks.append(layer.lines)
 
@@ -330,6 +334,29 @@ def _square(layer: Layer) -> None:
 
 
 STEPS = [_norm, _square, _norm, _wide, _narrow, _narrow, _pointwise, _two, _two, _bias, _attention, _experts, _collective, _parts]
+
+
+def _convolve(layer: Layer) -> None:
+    dims = layer.draft.random.choice([HIDDEN, FFN, HEADS])
+    if x := layer.pick(dims):
+        name = _weights(layer.draft, layer.draft.random.choice(["vector", "matrix"]), (*dims[2:], "taps"))
+        if "dims taps" not in layer.draft.head:
+            layer.draft.head.append("dims taps")
+        layer.add(f"convolve {x} with {name} over sequence width taps for {', '.join(dims[2:])}", dims, x)
+
+
+def _traded(layer: Layer) -> None:
+    """Whole sequences of some channels, where an axis splits the sequence."""
+    if "cp" in layer.draft.axes and (x := layer.pick(FFN)):
+        name = _weights(layer.draft, "vector")
+        if "dims taps" not in layer.draft.head:
+            layer.draft.head.append("dims taps")
+        whole = layer.add(f"all_to_all {x} over cp from sequence to ffn", FFN, x)
+        made = layer.add(f"convolve {whole} with {name} over sequence width taps for ffn", FFN, whole)
+        layer.add(f"all_to_all {made} over cp from ffn to sequence", FFN, made)
+
+
+CONVOLUTIONS = [_convolve, _convolve, _convolve, _traded]
 
 
 def _finish(layer: Layer) -> None:

@@ -79,14 +79,16 @@ def _write_steps(draft: Draft, random: Random) -> None:
 
 
 def _skip(draft: Draft, program: pg.Program, random: Random) -> None:
-    """One decision for all, before the update or right after the loop; rarely two, or one that each step takes
-    over axes of its own."""
+    """One decision for all, before the update, right after the loop or anywhere; rarely two, or one that each step
+    takes over axes of its own, or at a place of its own."""
     axes = ", ".join(draft.atoms) if random.random() < 0.7 else draft.some_axes(random)
     alike = random.random() < 0.7
     for block in draft.steps.values():
         body = block.body
         for _ in range(1 if random.random() < 0.85 else 2):
             index = body.index("update") if "update" in body and random.random() < 0.7 else min(1, len(body))
+            if random.random() < 0.15:
+                index = random.randint(0, len(body))
             body.insert(index, f"skip on overflow over {axes if alike else draft.some_axes(random)}")
     if random.random() < 0.15:
         draft.lines.append("place * { gradients materialized }")

@@ -155,3 +155,12 @@ def test_a_short_time_limit() -> None:
     (spec,) = placelogic.check(HARD + "assume dp*dp*dp + tp*tp*tp == ep*ep*ep\n", timeout=0.2).specs
     assert spec.verdict in ("undecided", "vacuous")
     assert time.monotonic() - start < 30, "far from the seconds it takes without"
+
+
+def test_a_product_of_many_axes_against_nested_ones() -> None:
+    axes = ", ".join(f"a{n}" for n in range(14))
+    text = f"mesh {axes}\nweights w {{ size 4096, dims rows }}\nbatch over {axes}\n"
+    text += f"place w over {axes.replace(', ', '*')} {{ optimizer sharded on rows }}\n"
+    text += f"place w over {axes} {{ gradients sharded on rows }}\n"
+    (spec,) = placelogic.check(text).specs
+    assert spec.verdict == "refuted" and {finding.code for finding in spec.findings} >= {"CC02"}

@@ -31,6 +31,7 @@ QUICK = {
     "rules: traded_and_multiplied_on_the_way_back": "FW06",
     "rules: other_numbers_on_two_devices": "FW08",
     "rules: places_counted_anew_on_two_devices": "FW08",
+    "rules: whole_filters_not_summed": "GI01",
     "turns: summed_turn_by_turn": "GI05",
     "turns: doubled_before_anything_is_trained": "FW04",
 }
@@ -97,6 +98,30 @@ def test_the_page_shows_what_is_written() -> None:
     (shown,) = re.findall(r"```py\n(.*?)```", page, re.DOTALL)
     one = named("reports: b150_bias_before_the_sum", FILES)
     assert one.text is not None and shown in one.text
+
+
+NEIGHBOURS = """mesh tp
+weights norm { kind vector }
+weights conv { kind vector }
+place * over tp { params replicated, optimizer replicated, gradients replicated }
+place norm over tp { activations sharded on sequence }
+dims batch, sequence, hidden, taps
+block layer {
+  input x(batch, sequence, hidden)
+  n = norm x with norm over hidden
+  c = convolve n with conv over sequence width taps for hidden
+  y = add x, c
+}
+"""
+
+
+def test_the_single_device_convolves_too(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    path = tmp_path / "a.place"
+    path.write_text(NEIGHBOURS, encoding="utf-8")
+    *_, one = of_right_steps(path)
+    assert one.text is not None and "picked(" in one.text
+    assert SAME in (told := printed(one.text)), told
 
 
 TWO_KINDS = """mesh cp

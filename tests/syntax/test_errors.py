@@ -26,7 +26,7 @@ def said(text: str) -> str:
     problem = problems(text)[0]
     span = problem.span
     assert span.path == "t.place" and span.line == span.end_line
-    return f"{problem.code} {span.line}:{span.column}-{span.end_column} {problem.message} | {problem.hint}"
+    return f"{problem.code} {span.line}:{span.column}-{span.end_column} {problem.message} | {problem.help}"
 
 
 MISTAKES = [

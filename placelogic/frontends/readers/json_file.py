@@ -6,133 +6,106 @@ from __future__ import annotations
 
 import json
 import re
-from bisect import bisect_right
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from functools import lru_cache
+from pathlib import Path
+
+from lark import Lark, Token, Tree, UnexpectedCharacters, UnexpectedToken
+from lark.tree import Meta
 
 from placelogic.frontends.values import MAX_DIGITS, Count, Value
 from placelogic.problem import Problem, SpecError
 from placelogic.source import Span
 
-_SPACE = re.compile(r"(?:\s+|//[^\n]*|#[^\n]*|/\*.*?\*/)*", re.DOTALL)
-_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
-_NUMBER = re.compile(r"-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w.])")
-_DIGITS = re.compile(r"-?[\d.]+")
-_WORD = re.compile(r"[A-Za-z_$][\w.$-]*")
+_NUMBER = re.compile(r"-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 _WORDS = {"true": True, "false": False, "null": None}
 
 
 def read_json(text: str, path: str) -> Value:
     """The value of a JSON text. Raises SpecError: PL500 with the place of what is wrong, PL502 beyond the bounds."""
-    return _Reader(text, path).file()
+    return _value(_tree(text, path), path)
 
 
-@dataclass(slots=True)
-class _Reader:
-    text: str
-    path: str
-    position: int = 0
-    count: Count = field(init=False)
-    starts: list[int] = field(init=False)
+@lru_cache(maxsize=1)
+def _grammar() -> Lark:
+    text = (Path(__file__).parent / "json.lark").read_text(encoding="utf-8")
+    return Lark(text, parser="lalr", lexer="basic", propagate_positions=True)
 
-    def __post_init__(self) -> None:
-        self.count = Count(self.path)
-        self.starts = [0, *(match.end() for match in re.finditer("\n", self.text))]
 
-    def file(self) -> Value:
-        value = self.value(0)
-        self.skip()
-        if self.position < len(self.text):
-            raise self.wrong("nothing may follow the end of the value")
-        return value
+def _tree(text: str, path: str) -> Tree:
+    parser, count, depth = _grammar().parse_interactive(text), Count(path), 0
+    try:
+        for token in parser.lexer_thread.lex(parser.parser_state):
+            span, value = _span(token, path), "NUMBER" in parser.choices()
+            if value and token.type not in ("RBRACE", "RSQB"):
+                count.one(span, depth)
+            if token.type == "STRING" or value and token.type in ("NUMBER", "WORD"):
+                _scalar(token, span)  # what is wrong with it comes before what is wrong behind it
+            depth += (token.type in ("LBRACE", "LSQB")) - (token.type in ("RBRACE", "RSQB"))
+            parser.feed_token(token)
+        return parser.feed_eof()
+    except (UnexpectedToken, UnexpectedCharacters) as error:
+        end = not isinstance(error, UnexpectedCharacters) and error.token.type == "$END"
+        lines = text.split("\n")
+        line, column = (len(lines), len(lines[-1]) + 1) if end else (error.line, error.column)
+        span = Span(path, line, column, line, column + 1)
+        raise SpecError(Problem("PL500", _expected(parser.accepts()), span)) from None
 
-    def value(self, depth: int, key: Span | None = None) -> Value:
-        self.skip()
-        start = self.position
-        self.count.one(self.span(start, start + 1), depth)
-        sign = self.text[start : start + 1]
-        if sign == "{":
-            data = self.entries(depth)
-        elif sign == "[":
-            data = self.items(depth)
-        else:
-            data = self.scalar()
-        return Value(data, self.span(start, self.position), key)
 
-    def entries(self, depth: int) -> dict[str, Value]:
-        found: dict[str, Value] = {}
-        self.position += 1
-        while not self.take("}"):
-            start = self.position
-            match = _STRING.match(self.text, start)
-            if match is None:
-                raise self.wrong("a name in double quotes, or `}`, is expected here")
-            name = self.string(match)
-            key = self.span(start, self.position)
-            if name in found:
-                raise SpecError(Problem("PL500", f"`{name}` is given twice, first in line {found[name].span.line}", key,
-                                        "delete one of them"))  # fmt: skip
-            if not self.take(":"):
-                raise self.wrong("a colon is expected here")
-            found[name] = self.value(depth + 1, key)
-            if not self.take(",") and not self.at("}"):
-                raise self.wrong("a comma or `}` is expected here")
-        return found
+def _expected(choices: Collection[str]) -> str:
+    """What can stand where something else stands."""
+    if "COLON" in choices:
+        return "a colon is expected here"
+    if "COMMA" in choices:
+        return f"a comma or `{'}' if 'RBRACE' in choices else ']'}` is expected here"
+    if "$END" in choices:
+        return "nothing may follow the end of the value"
+    return "a value is expected here" if "NUMBER" in choices else "a name in double quotes, or `}`, is expected here"
 
-    def items(self, depth: int) -> tuple[Value, ...]:
-        found: list[Value] = []
-        self.position += 1
-        while not self.take("]"):
-            found.append(self.value(depth + 1))
-            if not self.take(",") and not self.at("]"):
-                raise self.wrong("a comma or `]` is expected here")
-        return tuple(found)
 
-    def scalar(self) -> None | bool | int | float | str:
-        if match := _STRING.match(self.text, self.position):
-            return self.string(match)
-        if (match := _DIGITS.match(self.text, self.position)) and len(match[0]) > MAX_DIGITS:
-            raise SpecError(Problem("PL500", "this number is too long", self.span(match.start(), match.end())))
-        if match := _NUMBER.match(self.text, self.position):
-            self.position = match.end()
-            digits = match[0]
-            return int(digits) if re.fullmatch(r"-?\d+", digits) else float(digits)
-        if match := _WORD.match(self.text, self.position):
-            word = match[0]
-            if word in _WORDS:
-                self.position = match.end()
-                return _WORDS[word]
-            span = self.span(match.start(), match.end())
-            hint = f'write "{word}" if it is text, or fill in the value of the template'
-            raise SpecError(Problem("PL500", f"`{word}` is no value of JSON", span, hint))
-        raise self.wrong("a value is expected here")
+def _value(tree: Tree, path: str, key: Span | None = None) -> Value:
+    span = _span(tree.meta, path)
+    if tree.data == "scalar":
+        return Value(_scalar(tree.children[0], span), span, key)
+    if tree.data == "array":
+        return Value(tuple(_value(child, path) for child in tree.children), span, key)
+    found: dict[str, Value] = {}
+    for pair in tree.children:
+        token, child = pair.children
+        place = _span(token, path)
+        name = _string(token, place)
+        if name in found:
+            message = f"`{name}` is given twice, first in line {found[name].span.line}"
+            raise SpecError(Problem("PL500", message, place, "delete one of them"))
+        found[name] = _value(child, path, place)
+    return Value(found, span, key)
 
-    def string(self, match: re.Match[str]) -> str:
-        try:
-            result = json.loads(match[0], strict=False)
-        except ValueError:
-            span = self.span(match.start(), match.end())
-            raise SpecError(Problem("PL500", "this text has an escape that JSON does not know", span)) from None
-        self.position = match.end()
-        return str(result)
 
-    def take(self, sign: str) -> bool:
-        found = self.at(sign)
-        self.position += found
-        self.skip()
-        return found
+def _scalar(token: Token, span: Span) -> None | bool | int | float | str:
+    if token.type == "STRING":
+        return _string(token, span)
+    if token.type == "NUMBER":
+        return _number(token, span)
+    if token in _WORDS:
+        return _WORDS[token]
+    hint = f'write "{token}" if it is text, or fill in the value of the template'
+    raise SpecError(Problem("PL500", f"`{token}` is no value of JSON", span, hint))
 
-    def at(self, sign: str) -> bool:
-        self.skip()
-        return self.text.startswith(sign, self.position)
 
-    def skip(self) -> None:
-        match = _SPACE.match(self.text, self.position)
-        self.position = match.end() if match else self.position
+def _string(token: Token, span: Span) -> str:
+    try:
+        return str(json.loads(token, strict=False))
+    except ValueError:
+        raise SpecError(Problem("PL500", "this text has an escape that JSON does not know", span)) from None
 
-    def wrong(self, message: str) -> SpecError:
-        return SpecError(Problem("PL500", message, self.span(self.position, self.position + 1)))
 
-    def span(self, start: int, end: int) -> Span:
-        line = bisect_right(self.starts, start)
-        last = bisect_right(self.starts, max(start, end - 1))
-        return Span(self.path, line, start - self.starts[line - 1] + 1, last, end - self.starts[last - 1] + 1)
+def _number(token: Token, span: Span) -> int | float:
+    if len(token) > MAX_DIGITS:
+        raise SpecError(Problem("PL500", "this number is too long", span))
+    if not _NUMBER.fullmatch(token):
+        raise SpecError(Problem("PL500", "a value is expected here", span))
+    return int(token) if token.lstrip("-").isdigit() else float(token)
+
+
+def _span(at: Token | Meta, path: str) -> Span:
+    return Span(path, at.line, at.column, at.end_line, at.end_column)

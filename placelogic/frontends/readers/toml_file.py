@@ -34,7 +34,7 @@ class _Reader(Struct):
     count: Count
     position: int = 0
     root: dict[str, Any] = field(default_factory=dict)
-    starts: list[int] = field(init=False)
+    starts: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.starts = [0, *(match.end() for match in re.finditer("\n", self.text))]

@@ -11,25 +11,6 @@ from placelogic.replay.comms import Comm
 from placelogic.run.layers.crossing import MEANS, Step
 from placelogic.run.layers.lay import Labels, Lay, piece
 
-Change = Callable[[torch.Tensor], torch.Tensor]
-
-
-class Across(torch.autograd.Function):
-    """Something that happens to a tensor, and what happens to its gradient on the way back."""
-
-    @staticmethod
-    def forward(context, values: torch.Tensor, there: Change, back: Change) -> torch.Tensor:  # type: ignore[no-untyped-def, override]
-        context.back = back
-        return there(values.view_as(values))
-
-    @staticmethod
-    def backward(context, arrived: torch.Tensor):  # type: ignore[no-untyped-def, override]
-        return context.back(arrived), None, None
-
-
-def across(values: torch.Tensor, there: Change, back: Change) -> torch.Tensor:
-    return Across.apply(values, there, back) if values.is_floating_point() else there(values)
-
 
 def carried(
     data: torch.Tensor,

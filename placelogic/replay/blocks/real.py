@@ -16,10 +16,11 @@ from msgspec.structs import replace
 from placelogic.program import block as bl
 from placelogic.program.expr import Expr
 from placelogic.program.program import Axes
-from placelogic.replay.blocks.held import across, at_places, carried, picked
+from placelogic.replay.blocks.held import at_places, carried, picked
 from placelogic.replay.blocks.matrices import Matrices
 from placelogic.replay.comms import Comm, Comms
 from placelogic.replay.data import generator, normal
+from placelogic.replay.functions import across
 from placelogic.run.grid import Grid
 from placelogic.run.layers.algebra import Algebra, Attending, Rows, Site
 from placelogic.run.layers.crossing import Crossing
@@ -178,7 +179,7 @@ class Real(Algebra[torch.Tensor]):
     def ordered(self, x: Value, dims: Sequence[str]) -> torch.Tensor:
         return x.data.permute([x.dims.index(dim) for dim in dims])
 
-    def picked(self, x: Value, dim: str, rows: Rows) -> torch.Tensor:
+    def picked(self, x: Value, dim: str, rows: Rows, alone: Sequence[int] | None = None) -> torch.Tensor:
         return picked(x.data, x.dims.index(dim), rows[self.rank])
 
     def looked_up(self, table: Value, vocabulary: str, words: Value, size: int) -> torch.Tensor:

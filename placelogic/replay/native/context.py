@@ -3,44 +3,34 @@ and trading the sequence for heads (Ulysses). torch's own context parallelism ne
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 import torch.distributed as dist
 
+from placelogic.replay.functions import across
 from placelogic.replay.native.transformer import masked
 
 KINDS = ("all-gather", "ring", "Ulysses")
 
 
-class _GatherLength(torch.autograd.Function):
+def _gathered(share: torch.Tensor, group: dist.ProcessGroup) -> torch.Tensor:
     """Shares of dimension 2 are put together; what flows back is summed where it belongs."""
 
-    @staticmethod
-    def forward(ctx: Any, share: torch.Tensor, group: dist.ProcessGroup) -> torch.Tensor:
-        ctx.group = group
+    def there(share: torch.Tensor) -> torch.Tensor:
         pieces = [torch.empty_like(share, memory_format=torch.contiguous_format) for _ in range(group.size())]
         dist.all_gather(pieces, share.contiguous(), group=group)
         return torch.cat(pieces, 2)
 
-    @staticmethod
-    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None]:
+    def back(gradient: torch.Tensor) -> torch.Tensor:
         total = gradient.contiguous().clone()
-        dist.all_reduce(total, group=ctx.group)
-        return total.chunk(ctx.group.size(), 2)[dist.get_rank(ctx.group)].contiguous(), None
+        dist.all_reduce(total, group=group)
+        return total.chunk(group.size(), 2)[dist.get_rank(group)].contiguous()
+
+    return across(share, there, back)
 
 
-class _Pass(torch.autograd.Function):
+def _next(tensor: torch.Tensor, group: dist.ProcessGroup) -> torch.Tensor:
     """To the next device of the ring, from the one before; gradients go the other way round."""
-
-    @staticmethod
-    def forward(ctx: Any, tensor: torch.Tensor, group: dist.ProcessGroup) -> torch.Tensor:
-        ctx.group = group
-        return _passed(tensor, group, 1)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None]:
-        return _passed(gradient, ctx.group, -1), None
+    return across(tensor, lambda t: _passed(t, group, 1), lambda g: _passed(g, group, -1))
 
 
 def _passed(tensor: torch.Tensor, group: dist.ProcessGroup, by: int) -> torch.Tensor:
@@ -54,18 +44,9 @@ def _passed(tensor: torch.Tensor, group: dist.ProcessGroup, by: int) -> torch.Te
     return found
 
 
-class _Trade(torch.autograd.Function):
+def _trade(tensor: torch.Tensor, group: dist.ProcessGroup, out: int, back: int) -> torch.Tensor:
     """An all-to-all: cut along `out`, put together along `back`."""
-
-    @staticmethod
-    def forward(ctx: Any, tensor: torch.Tensor, group: dist.ProcessGroup, out: int, back: int) -> torch.Tensor:
-        ctx.saved = group, out, back
-        return _traded(tensor, group, out, back)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None, None, None]:
-        group, out, back = ctx.saved
-        return _traded(gradient, group, back, out), None, None, None
+    return across(tensor, lambda t: _traded(t, group, out, back), lambda g: _traded(g, group, back, out))
 
 
 def _traded(tensor: torch.Tensor, group: dist.ProcessGroup, out: int, back: int) -> torch.Tensor:
@@ -87,12 +68,12 @@ class SequenceShare:
         return self._inner(q, k, v)
 
     def _gathered(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-        whole = [_GatherLength.apply(share, self._group) for share in (k, v)]
+        whole = [_gathered(share, self._group) for share in (k, v)]
         return masked(q, whole[0], whole[1], self._rank * q.shape[2])
 
     def _ulysses(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-        heads = [_Trade.apply(share, self._group, 1, 2) for share in (q, k, v)]
-        return _Trade.apply(masked(heads[0], heads[1], heads[2], 0), self._group, 2, 1)
+        heads = [_trade(share, self._group, 1, 2) for share in (q, k, v)]
+        return _trade(masked(heads[0], heads[1], heads[2], 0), self._group, 2, 1)
 
     def _ring(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
         """Softmax over blocks as they come by, kept in scale by the largest score so far."""
@@ -114,5 +95,5 @@ class SequenceShare:
             else:  # nothing, but gradients must travel round the whole ring
                 weighted = weighted + 0 * (k.sum() + v.sum())
             if turn < size - 1:
-                k, v = _Pass.apply(k, self._group), _Pass.apply(v, self._group)
+                k, v = _next(k, self._group), _next(v, self._group)
         return weighted / total[..., None]

@@ -3,29 +3,17 @@ unevenly."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 import torch.distributed as dist
 from torch import nn
 
+from placelogic.replay.functions import across
 from placelogic.replay.native.transformer import Sizes
 
 
-class _Exchange(torch.autograd.Function):
+def _exchange(rows: torch.Tensor, given: list[int], got: list[int], group: dist.ProcessGroup) -> torch.Tensor:
     """An all-to-all of rows in uneven pieces; gradients take the way back."""
-
-    @staticmethod
-    def forward(
-        ctx: Any, rows: torch.Tensor, given: list[int], got: list[int], group: dist.ProcessGroup
-    ) -> torch.Tensor:
-        ctx.saved = given, got, group
-        return _exchanged(rows, given, got, group)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None, None, None]:
-        given, got, group = ctx.saved
-        return _exchanged(gradient, got, given, group), None, None, None
+    return across(rows, lambda r: _exchanged(r, given, got, group), lambda g: _exchanged(g, got, given, group))
 
 
 def _exchanged(rows: torch.Tensor, given: list[int], got: list[int], group: dist.ProcessGroup) -> torch.Tensor:
@@ -65,8 +53,8 @@ class Mixture(nn.Module):
         dist.all_to_all_single(got, given, group=self._group)
         there, here = given.tolist(), got.tolist()
         which = _exchanged(chosen, there, here, self._group) % self.own
-        arrived = _Exchange.apply(rows, there, here, self._group)
-        return _Exchange.apply(self._experts(arrived, which), here, there, self._group)
+        arrived = _exchange(rows, there, here, self._group)
+        return _exchange(self._experts(arrived, which), here, there, self._group)
 
     def _experts(self, rows: torch.Tensor, chosen: torch.Tensor) -> torch.Tensor:
         inner = torch.tanh(torch.einsum("nd,efd->nef", rows, self.expert_in))

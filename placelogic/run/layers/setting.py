@@ -99,7 +99,7 @@ class Setting:
 
     def computes(self, uses: Uses, x: int, first: bool) -> bool:
         """Whether the device is the stage of this use; `first`: that before the layers."""
-        last = 0 if uses.vee else self.grid.size[uses.axis] - 1
+        last = uses.last_stage(self.grid.size)
         if uses.first and uses.last:
             return self.grid.coordinate[uses.axis][x] == (0 if first else last)
         return self.grid.coordinate[uses.axis][x] == (0 if uses.first else last)
@@ -108,6 +108,6 @@ class Setting:
         uses = weights.uses
         if uses is None:
             return list(range(self.grid.count))
-        last = 0 if uses.vee else self.grid.size[uses.axis] - 1
+        last = uses.last_stage(self.grid.size)
         stages = [stage for stage, used in ((0, uses.first), (last, uses.last)) if used]
         return [x for x in range(self.grid.count) if self.grid.coordinate[uses.axis][x] in stages]

@@ -37,7 +37,7 @@ def text_of(build: Callable[[], Any]) -> str:
     try:
         return str(build())
     except SpecError as error:
-        return "; ".join(f"{one.code}: {one.message} ({one.hint})" for one in error.problems)
+        return "; ".join(f"{one.code}: {one.message} ({one.help})" for one in error.problems)
 
 
 def told(build: Callable[[], Any], world: int = 2) -> str:
