@@ -320,7 +320,7 @@ def disk(rng: random.Random) -> str:
         Path(file).write_text(text)
     command = " ".join(f"'{word}'" for word in PROGRAM) + " " + rng.choice(WRITES)
     script = f"""mount -t tmpfs -o size=256k none /mnt; cd /mnt; mkdir .git; echo 'mesh   dp' > here.place
-        head -c {rng.randrange(100, 256) * 1024} /dev/zero > filler 2>/dev/null; {command} >/dev/null 2>"$OUT/said"; echo $? > "$OUT/code"
+        head -c {rng.randrange(236, 258) * 1024} /dev/zero > filler 2>/dev/null; {command} >/dev/null 2>"$OUT/said"; echo $? > "$OUT/code"
         find . -name '.placelogic-*' > "$OUT/left"; find . -type f -size 0 ! -name filler >> "$OUT/left"; cat here.place > "$OUT/here" """
     subprocess.run(["unshare", "-rm", "sh", "-c", script], timeout=100, check=True,
                    env={**os.environ, "OUT": str(out), "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"})  # fmt: skip
