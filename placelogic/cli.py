@@ -11,14 +11,13 @@ from keyword import iskeyword
 import click
 
 from placelogic import __version__
-from placelogic.commands import NAMES
+from placelogic.commands import INTERRUPTED, NAMES
 
 COMPLETE = "_PLACELOGIC_COMPLETE"
 """Set by the scripts of `placelogic completion`: a shell asks what could come next."""
 
-INTERRUPTED = 130
 PIPE_CLOSED = 141
-"""What shells report for a program that a signal ended: 128 and its number."""
+"""The same for a pipe that is closed."""
 
 
 class Commands(click.Group):

@@ -20,3 +20,6 @@ NAMES = (
 )
 """In the order in which `placelogic --help` lists them. A module holds a click command of its own name;
 a name that is a keyword of Python has an underscore behind it there."""
+
+INTERRUPTED = 130
+"""The exit code after an interrupt: what shells report for a program that a signal ended, 128 and its number."""

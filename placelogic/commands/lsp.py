@@ -18,7 +18,7 @@ def lsp() -> int:
     import logging
     import os
 
-    from placelogic.cli import INTERRUPTED
+    from placelogic.commands import INTERRUPTED
 
     try:
         from placelogic.editor.features import server

@@ -8,6 +8,7 @@ import sympy
 
 from placelogic.cost.data import Place
 from placelogic.cost.symbols import Sizes
+from placelogic.problem import Problem, SpecError
 from placelogic.program.program import Axes, Cut, Layout, Weights
 
 
@@ -27,7 +28,9 @@ def members(weights: Weights, axes: Iterable[str], sizes: Sizes, place: Place) -
 
 
 def size_of(weights: Weights, sizes: Sizes) -> sympy.Expr:
-    assert weights.size is not None
+    if weights.size is None:  # a proof needs none
+        message = f"weights `{weights.name}` have no size: a table of positions may be longer than the sequence"
+        raise SpecError(Problem("PL307", message, weights.span, "say how many elements they have"))
     return sizes.read(weights.size)
 
 

@@ -115,7 +115,8 @@ def _changes(ls: PlacementServer) -> None:
             return []  # the diagnostics say why
         if new == text.text:
             return []
-        if "\r\n" in ls.workspace.get_text_document(params.text_document.uri).source:
+        uri = params.text_document.uri
+        if uri in ls.open and "\r\n" in ls.workspace.get_text_document(uri).source:
             new = new.replace("\n", "\r\n")
         end = Span(text.path, 1, 1, len(text.lines), len(text.lines[-1]) + 1)
         return [types.TextEdit(ls.units.range(text.lines, end), new)]

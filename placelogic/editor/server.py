@@ -21,8 +21,10 @@ from placelogic.editor.define import file_of
 from placelogic.editor.memory import Memory
 from placelogic.editor.runs import Runs
 from placelogic.editor.text import Text
+from placelogic.problem import SpecError
 from placelogic.report.diagnostic import FileReport
 from placelogic.source import Span
+from placelogic.syntax.read import read_source
 
 VERDICTS = "$/placelogic/verdicts"
 """A notification after each check, for clients that ask for it (`initializationOptions: {"verdicts": true}`):
@@ -124,9 +126,13 @@ class PlacementServer(LanguageServer):
         return text, *self.units.place(text.lines, params.position)
 
     def text(self, uri: str) -> Text:
-        if uri not in self.open:
-            return Text(path_of(uri), self.workspace.get_text_document(uri).source)
-        return self.open[uri].text
+        if uri in self.open:
+            return self.open[uri].text
+        path = path_of(uri)
+        try:
+            return Text(path, read_source(path))
+        except SpecError:  # there is nothing to ask about
+            return Text(path, "")
 
     def location(self, span: Span, text: Text) -> types.Location:
         """A place, maybe in another file."""

@@ -127,6 +127,8 @@ def take(server: LanguageServer, body: bytes) -> None:
         return _refuse(server, asked, JsonRpcInvalidRequest("the server is shut down")) if asked is not None else None
     if "method" in data:
         data.setdefault("params", None)  # may be left out
+    if data.get("method") == "textDocument/didChange" and protocol._workspace is not None and _uri(data) not in protocol.workspace.text_documents:
+        return None  # the library would read whatever file it names, to change it
     try:
         protocol.handle_message(protocol.structure_message(data))
     except JsonRpcInvalidParams:
@@ -135,6 +137,12 @@ def take(server: LanguageServer, body: bytes) -> None:
     except Exception as error:
         if asked is not None and "method" in data:
             _refuse(server, asked, JsonRpcInternalError(str(error)[:200]))
+
+
+def _uri(data: dict[str, Any]) -> str:
+    params = data["params"]
+    document = params.get("textDocument") if isinstance(params, dict) else None
+    return str(document.get("uri")) if isinstance(document, dict) else ""
 
 
 def _id(data: Any) -> str | int | None:

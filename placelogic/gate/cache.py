@@ -8,24 +8,21 @@ repository, where a change could bring its own verdicts along. Only what is deci
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
 
-from msgspec import Struct, field
+from msgspec import MsgspecError, Struct, field
+from msgspec.json import Decoder, encode
 
 from placelogic import __version__
 from placelogic.files import Found, cache_home, private
 from placelogic.io.reading import read_file
 from placelogic.io.writing import put
-from placelogic.report.diagnostic import FileReport, Report
-from placelogic.report.json import as_dict
-from placelogic.report.load import file_report
+from placelogic.report.diagnostic import FileReport, SpecReport
 from placelogic.session.errors import sources_of
 from placelogic.syntax.imports import content_of, folder_of, imported
 from placelogic.syntax.read import decode, normalised
@@ -36,7 +33,7 @@ MAX_ENTRIES = 20_000
 MAX_ENTRY = 50_000_000
 """Bytes."""
 
-_FORM = 1
+_FORM = 2
 _DECIDED = ("proved", "refuted", "vacuous")
 _DOUBTFUL = ("PL", "UN", "CL02")
 
@@ -65,6 +62,15 @@ def program(recheck: bool = False) -> str:
     return digest.hexdigest()[:24]
 
 
+class Entry(Struct, frozen=True):
+    """What is kept of a report, and a digest of each file that was imported for it."""
+
+    path: str
+    imports: dict[str, str | None]
+    specs: tuple[SpecReport, ...]
+    library: bool
+
+
 class Cache(Struct):
     """`folder` None: nothing is kept, and nothing found. `options`: everything in the settings that a verdict
     depends on, as text."""
@@ -87,19 +93,18 @@ class Cache(Struct):
         if self.folder is None or found.data is None:
             return None
         try:
-            entry = json.loads(read_file(self.folder / self._key(found), MAX_ENTRY))
+            entry = _entries().decode(read_file(self.folder / self._key(found), MAX_ENTRY))
             now = imported(found.data, folder_of(found.path), self._content)  # a link may lead elsewhere by now
-            if now is None or {path: _sha(content) for path, content in now.items()} != entry["imports"]:
+            if now is None or {path: _sha(content) for path, content in now.items()} != entry.imports:
+                return None
+            if entry.path != found.path:
                 return None
             text = normalised(decode(found.data, found.path))
-            report = file_report(entry["file"], text, {}, entry["library"])
-            if report.path != found.path:
-                return None
-            sources = sources_of(found.path, report.specs)
+            sources = sources_of(found.path, entry.specs)
         except Exception:  # whatever is wrong with an entry, it is not used
             return None
         self.hits += 1
-        return FileReport(report.path, report.specs, report.text, sources, report.library)
+        return FileReport(entry.path, entry.specs, text, sources, entry.library)
 
     def keep(self, found: Found, report: FileReport, imports: Mapping[str, bytes | None] | None) -> None:
         """Keep a decided report. `imports`: what the file imported before it was checked; if that has changed
@@ -108,18 +113,15 @@ class Cache(Struct):
             return
         if imported(found.data, folder_of(found.path)) != imports:
             return
-        form = _form(report)
-        entry = {
-            "imports": {path: _sha(content) for path, content in imports.items()},
-            "library": report.library,
-            "file": form,
-        }
+        read = {path: _sha(content) for path, content in imports.items()}
+        entry = Entry(report.path, read, report.specs, report.library)
         try:
-            if file_report(form, report.text, report.sources, report.library) != report:
+            data = encode(entry)
+            if report.findings or _entries().decode(data) != entry:
                 return  # it would not come back as it was
-            self._write(self._key(found), json.dumps(entry).encode())
+            self._write(self._key(found), data)
             self.kept += 1
-        except (OSError, ValueError, TypeError, KeyError):
+        except (OSError, MsgspecError, UnicodeError):
             return  # the next run has to decide again
 
     def close(self) -> None:
@@ -161,10 +163,9 @@ def decided(report: FileReport) -> bool:
     )
 
 
-def _form(report: FileReport) -> dict[str, Any]:
-    from msgspec.structs import replace
-
-    return as_dict(Report((replace(report, library=False),)))["files"][0]
+@cache
+def _entries() -> Decoder[Entry]:
+    return Decoder(Entry)
 
 
 def _sha(content: bytes | None) -> str | None:

@@ -59,7 +59,7 @@ def run(
     config = loaded.config
     if baseline is None and config.baseline is not None:
         baseline = baselines.read(baseline_path(loaded))
-    settings = _settings(loaded)
+    settings = settings_of(loaded)
     cache = Cache.open(cache_folder, repr(settings), config.recheck)
     done: list[FileReport] = []
     for file in _checked([_read(one) for one in found], settings, cache, jobs):
@@ -86,7 +86,7 @@ def baseline_path(loaded: Loaded) -> str:
     return _from_here(loaded.root, loaded.config.baseline or baselines.NAME)
 
 
-def _settings(loaded: Loaded) -> Settings:
+def settings_of(loaded: Loaded) -> Settings:
     config = loaded.config
     return Settings(
         require_stated=config.require_stated,

@@ -17,8 +17,7 @@ from placelogic.prove.obligations import Obligation
 from placelogic.prove.place import only_factor, place
 from placelogic.prove.sizes import PER_ITEM, Sizes
 from placelogic.prove.table import MAX_ROWS, rows_of, summed, tabulate
-from placelogic.report import sentences
-from placelogic.report.diagnostic import Counterexample, DeviceRow, Finding
+from placelogic.report.diagnostic import Counterexample, DeviceRow, Finding, finding, reworded
 
 _ORDER = (
     "CC01",
@@ -83,7 +82,7 @@ def refuted(
         quantities |= {f"tokens of {group}": count for group, count in _uneven_counts(sizes, obligation, full)}
     if full[PER_ITEM] != 1 and program.work.tokens_even:
         quantities["tokens per item"] = full[PER_ITEM]
-    found = sentences.finding(
+    found = finding(
         sentence,
         span,
         "warning" if obligation.warning else "error",
@@ -182,7 +181,7 @@ def _from(one: Finding, names: set[str], causes: Mapping[str, Collection[str]]) 
 
 def _same(one: Finding) -> tuple[object, ...]:
     """Equal for findings that tell of one fault."""
-    message = partial(sentences.message, one, weights="...")
+    message = partial(reworded, one, weights="...")
     match one.code:
         case "FW06":  # one boundary, told once, with all the weights before it
             return one.code, one.span
@@ -202,7 +201,7 @@ def _join(group: list[Finding]) -> Finding:
     if len(names) < 2:
         return first
     shown = ", ".join(f"`{name}`" for name in names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
-    return replace(first, weights=", ".join(names), message=sentences.message(first, weights=shown))
+    return replace(first, weights=", ".join(names), message=reworded(first, weights=shown))
 
 
 def _rank(one: Finding) -> int:

@@ -11,8 +11,8 @@ from placelogic.prove.kinds import stack
 from placelogic.prove.sizes import Sizes
 from placelogic.prove.solver import Solver
 from placelogic.prove.values import Trace
-from placelogic.report.diagnostic import Finding
-from placelogic.report.sentences import Sentence, finding
+from placelogic.report.diagnostic import Finding, finding
+from placelogic.report.sentences import Sentence
 from placelogic.source import Span
 
 
@@ -21,6 +21,7 @@ def notes(
 ) -> Iterator[Finding]:
     """`right`: the spec is proved; only then is it worth saying what it costs."""
     yield from _unexercised(program, sizes, solver)
+    yield from _alike(program, sizes)
     if stated == 0:
         blocks = program.layers is not None and bool(program.layers.blocks)
         yield _note("NT02", "blocks" if blocks else "no blocks", program.span)
@@ -46,6 +47,20 @@ def _unexercised(program: Program, sizes: Sizes, solver: Solver) -> Iterator[Fin
     for atom, condition in several:
         if solver.check(condition).status == "unsat":
             yield _note("NT01", "axis", atom.span, axes=(atom.name,))
+
+
+def _alike(program: Program, sizes: Sizes) -> Iterator[Finding]:
+    """NT10: an axis whose devices all compute the same proves little: a `batch over` may have been forgotten."""
+    for atom in program.mesh.atoms:
+        axis = atom.name
+        alone = sizes.size(axis).constant == 1
+        staged = program.stages is not None and program.stages.axis == axis
+        used = any(w.uses is not None and w.uses.axis == axis or axis in w.routed for w in program.weights)
+        split = axis in program.work.split_axes or program.work.feed(axis) is not None
+        if alone or staged or used or split:
+            continue
+        if all(fact[axis].kind == "copy" for fact in program.facts.values()):
+            yield _note("NT10", "alike", atom.span, axes=(axis,))
 
 
 def _every_microbatch(program: Program, sizes: Sizes) -> Iterator[Finding]:

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from placelogic.program.program import Program
 from placelogic.prove.confirm import Confirmation
 from placelogic.prove.obligations import Obligation
-from placelogic.report.diagnostic import Finding, SpecReport
-from placelogic.report.sentences import Sentence, finding
+from placelogic.report.diagnostic import Finding, SpecReport, finding
+from placelogic.report.sentences import Sentence
 
 
 def vacuous(program: Program, printed: tuple[str, ...], why: Sentence) -> SpecReport:

@@ -61,7 +61,8 @@ class Job(job.Job[torch.Tensor, Moments]):
         states = {n: _state(on, self.single[n]) for n, on in self.on.items()}
         super().__init__(program, grid, data.work, groups, states)
         rounded = torch.get_default_dtype() is not torch.float64
-        self._reordered = Reordered(self) if rounded else None
+        clips = program.clip is not None
+        self._reordered = Reordered(self.model, self.trained, self.on, self.single, clips) if rounded else None
         self.gaps: list[Gap] = []
         # The first step's gradients: what this rank fed, and the single device's, element by element; one pair for
         # all weights of a group, or for each matrix where operations have their own.

@@ -6,20 +6,17 @@ The JSON form of these classes is the stable machine interface `placelogic/check
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from msgspec import Struct, field
 
 from placelogic.compat import assert_never
 from placelogic.problem import Problem
+from placelogic.report.sentences import FaultClass, Sentence
 from placelogic.source import Span
-
-if TYPE_CHECKING:
-    from placelogic.report.sentences import Sentence
 
 Severity = Literal["error", "warning", "note"]
 Verdict = Literal["proved", "refuted", "undecided", "vacuous", "error"]
-FaultClass = Literal["wrong", "scale", "nonuniform"]
 
 
 class DeviceRow(Struct, frozen=True):
@@ -87,6 +84,34 @@ class Finding(Struct, frozen=True):
     def problem(self) -> Problem:
         """The same as a reason why nothing can be made of an input."""
         return Problem(self.code, self.message, self.span, self.help)
+
+
+def finding(
+    sentence: Sentence,
+    span: Span,
+    severity: Severity = "error",
+    counterexample: Counterexample | None = None,
+    consequence: bool = False,
+) -> Finding:
+    """The finding that says so."""
+    return Finding(
+        sentence.code,
+        severity,
+        sentence.text("message") or "",
+        span,
+        weights=sentence.weights,
+        axes=sentence.axes,
+        label=sentence.text("label"),
+        fault=sentence.wrong if counterexample is not None and severity == "error" else None,
+        counterexample=counterexample,
+        help=None if consequence else sentence.text("help"),
+        consequence=consequence,
+    )
+
+
+def reworded(found: Finding, **words: str) -> str:
+    """The message of a finding with other words."""
+    return (found.sentence.text("message", **words) if found.sentence is not None else None) or found.message
 
 
 class Obligations(Struct, frozen=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
+from placelogic.io.quoting import visible_lines
 from placelogic.report.blocks import Look
 from placelogic.report.diagnostic import FileReport, Finding, Report, SpecReport, exit_code
 from placelogic.report.layout import plain
@@ -70,5 +71,5 @@ def _tell(case: Element, tag: str, file: FileReport, findings: list[Finding], sp
 
 
 def _clean(text: str) -> str:
-    """Without the characters that XML has no way to write."""
-    return _NOT_XML.sub("\ufffd", text)
+    """Without the characters that XML has no way to write, or that are not for being shown."""
+    return _NOT_XML.sub("\ufffd", visible_lines(text))

@@ -11,15 +11,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct, field
 
-from placelogic.report.diagnostic import Counterexample, FaultClass, Finding, Severity
-from placelogic.source import Span
-
-Words = Mapping[str, "str | bool"]
+FaultClass = Literal["wrong", "scale", "nonuniform"]
+Words = Mapping[str, str | bool]
 
 
 class Sentence(Struct, frozen=True):
@@ -69,34 +67,6 @@ class _Filling(dict[str, str]):
     def __missing__(self, name: str) -> str:
         part = self._parts[name]
         return part.format_map(self) if self._wanted.get(name) is True else ""
-
-
-def finding(
-    sentence: Sentence,
-    span: Span,
-    severity: Severity = "error",
-    counterexample: Counterexample | None = None,
-    consequence: bool = False,
-) -> Finding:
-    """The finding that says so."""
-    return Finding(
-        sentence.code,
-        severity,
-        sentence.text("message") or "",
-        span,
-        weights=sentence.weights,
-        axes=sentence.axes,
-        label=sentence.text("label"),
-        fault=sentence.wrong if counterexample is not None and severity == "error" else None,
-        counterexample=counterexample,
-        help=None if consequence else sentence.text("help"),
-        consequence=consequence,
-    )
-
-
-def message(found: Finding, **words: str) -> str:
-    """The message of a finding with other words."""
-    return (found.sentence.text("message", **words) if found.sentence is not None else None) or found.message
 
 
 def _entry(code: str, variant: str) -> Mapping[str, Any]:

@@ -108,6 +108,9 @@ class _Worker:
             start_new_session=os.name == "posix",
             creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
         )
+        if self._stopped:  # meanwhile, by another thread, which has found no process
+            self._end()
+            raise EOFError
         return self._process
 
     def stop(self) -> None:

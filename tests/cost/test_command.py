@@ -12,6 +12,13 @@ import placelogic
 from placelogic.cli import main
 
 ROOT = Path(__file__).parents[2]
+STAGED = """mesh pp = 2, dp = 4
+let h = 64, L = 8
+microbatches 4
+weights embed { size 96*h, kind embedding, used on first }
+weights w { size 12*h*h*L, layers L }
+use pipeline(pp) * zero1(dp)
+"""
 STAGES = "examples/zero_stages.place"
 
 
@@ -113,8 +120,10 @@ def test_nodes(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "per", [pytest.param(per, marks=() if per == "rank" else pytest.mark.slow) for per in ("rank", "stage", "group", "collective")]
 )
-def test_every_form_of_every_view(form: str, per: str, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, err = run(capsys, "cost", "examples/bloom_176b.place", "--format", form, "--per", per)
+def test_every_form_of_every_view(form: str, per: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "published.place"
+    path.write_text(STAGED)
+    code, out, err = run(capsys, "cost", str(path), "--format", form, "--per", per)
     assert (code, err) == (0, "")
     assert out.endswith("\n") and "published" in out
 
@@ -279,3 +288,23 @@ def test_options_of_the_function_that_make_no_sense() -> None:
             placelogic.cost(NODES + STEP, **options)  # type: ignore[arg-type]
     one = placelogic.cost(NODES + STEP, inter="node")
     assert one.traffic.inter == placelogic.cost(NODES + STEP, inter=["node"]).traffic.inter != 0
+
+
+def test_weights_without_a_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A table of positions may be longer than the sequence: a proof does not need to know, costs do."""
+    spec = (
+        "mesh dp = 2\nweights embed { kind embedding }\nweights positions { kind vector }\n"
+        "dims batch = 2*dp, sequence = 64, hidden = 64, vocab = 1024\nblock start {\n  input ids(batch, sequence)\n"
+        "  e = embedding ids with embed from vocab to hidden\n  f = bias e with positions over sequence, hidden\n}\n"
+        "use data_parallel(dp)\n"
+    )
+    path = tmp_path / "a.place"
+    path.write_text(spec)
+    assert main(["check", str(path)]) == 0
+    assert main(["cost", str(path)]) == 2
+    assert "error[PL307]: weights `positions` have no size" in capsys.readouterr().err
+    path.write_text(spec.replace("kind vector", "kind vector, size 2048*64"))
+    assert main(["cost", str(path)]) == 0
+    path.write_text(spec + "budget 1 GiB\n")
+    assert main(["check", str(path)]) == 2
+    assert "[PL9" not in capsys.readouterr().out

@@ -8,8 +8,10 @@ import stat
 from pathlib import Path
 
 import pytest
+from msgspec.json import encode
 
 from placelogic.gate import cache as caches
+from placelogic.gate.cache import Entry
 from placelogic.gate.config import Config, Loaded
 from placelogic.gate.run import Outcome, discover, run
 from placelogic.report.gate import render
@@ -155,8 +157,8 @@ def test_broken_entries_are_not_used(repository: Path) -> None:
     (entry,) = entries(repository)
     whole = entry.read_text()
     form = json.loads(whole)
-    form["file"]["path"] = "other.place"
-    for text in ("", whole[: len(whole) // 2], "[]", "{}", "null", json.dumps(form), "\0"):
+    other, odd = {**form, "path": "other.place"}, {**form, "specs": [{"name": "a"}]}
+    for text in ("", whole[: len(whole) // 2], "[]", "{}", "null", json.dumps(other), json.dumps(odd), "\0"):
         entry.write_text(text)
         again = gate(repository)
         assert (again.cached, again.report) == (0, first.report)
@@ -194,6 +196,6 @@ def test_old_entries_make_room(repository: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_a_report_that_would_not_come_back_is_not_kept(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put(repository, a=HEAD)
-    monkeypatch.setattr(caches, "file_report", lambda *arguments: None)
+    monkeypatch.setattr(caches, "encode", lambda entry: encode(Entry("other.place", {}, (), False)))
     gate(repository)
     assert entries(repository) == []

@@ -22,7 +22,6 @@ from placelogic.report.diagnostic import (
     TextEdit,
 )
 from placelogic.report.json import as_dict, render
-from placelogic.report.load import file_report
 from placelogic.source import NOWHERE, Span
 
 SCHEMA = json.loads(files("placelogic.report").joinpath("check-1.schema.json").read_text(encoding="utf-8"))
@@ -123,12 +122,6 @@ def test_the_form() -> None:
     bare, imported = spec["findings"][1:]
     assert bare["class"] is None and bare["counterexample"] is None and bare["span"] is None
     assert imported["span"]["path"] == "lib.place"
-
-
-@pytest.mark.parametrize("file", [one for one in REPORT.files if not one.library])
-def test_it_can_be_read_back(file: FileReport) -> None:
-    form = json.loads(json.dumps(as_dict(Report((file,)))["files"][0]))
-    assert file_report(form, file.text, file.sources, file.library) == file
 
 
 def test_it_is_ascii() -> None:

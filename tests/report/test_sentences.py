@@ -11,7 +11,8 @@ import pytest
 from msgspec.structs import replace
 
 import placelogic
-from placelogic.report.sentences import Sentence, finding, message
+from placelogic.report.diagnostic import finding, reworded
+from placelogic.report.sentences import Sentence
 from placelogic.source import NOWHERE
 
 PACKAGE = Path(placelogic.__file__).parent
@@ -53,7 +54,7 @@ def test_words_and_parts() -> None:
     one = Sentence("GI01", "missing", "w", ("dp", "tp"), {"average": True, "loss": True, "term": "`aux`"})
     assert one.text("message") == "the gradient of `w` (loss `aux`) is never summed over dp, tp: contributions are missing"
     assert one.text("help") == "sum it over dp, tp, or average where each share divides by its own tokens"
-    assert message(replace(finding(one, NOWHERE), sentence=one), weights="`v` and 2 more").startswith("the gradient of `v` and 2 more (loss")
+    assert reworded(replace(finding(one, NOWHERE), sentence=one), weights="`v` and 2 more").startswith("the gradient of `v` and 2 more (loss")
     assert Sentence("SC04", "publication: too early", "w", ("dp",)).shown(3) == (
         "new shard 3, old parameters elsewhere", "new parameters",
     )  # fmt: skip

@@ -18,7 +18,7 @@ from placelogic.program.program import Axes, Cut, Layout, Weights
 from placelogic.replay.shape import MOST_ELEMENTS, TooLarge
 from placelogic.run.group import Group
 from placelogic.run.layers.setting import Setting
-from placelogic.run.layers.uses import Key, cut_of, key_of, weights_dims
+from placelogic.run.layers.uses import Key, cut_of, matrices, weights_dims
 from placelogic.run.owners import Owners, Sizes, owners
 
 
@@ -64,16 +64,11 @@ class Matrices:
         self.block = tuple(block)
 
     def _read(self) -> None:
-        found: dict[Key, list[tuple[int, int, bl.Operation]]] = {}
-        for layer, block in enumerate(self._setting.blocks):
-            for index, op in enumerate(block.operations):
-                if getattr(op, "weights", None) == self._weights.name:
-                    key = key_of(self._setting, self._weights, layer, index, op)
-                    found.setdefault(key, []).append((layer, index, op))
-                    self.uses[layer, index] = key
+        found = matrices(self._setting, self._weights)
         layers = sorted({uses[0][0] for uses in found.values()})
         start = 0
         for key, uses in found.items():
+            self.uses |= {(layer, index): key for layer, index, _ in uses}
             layer, index, op = uses[0]
             block = self._setting.blocks[layer]
             dims = weights_dims(block, op)

@@ -179,7 +179,7 @@ class Real(Algebra[torch.Tensor]):
     def ordered(self, x: Value, dims: Sequence[str]) -> torch.Tensor:
         return x.data.permute([x.dims.index(dim) for dim in dims])
 
-    def picked(self, x: Value, dim: str, rows: Rows) -> torch.Tensor:
+    def picked(self, x: Value, dim: str, rows: Rows, alone: Sequence[int] | None = None) -> torch.Tensor:
         return picked(x.data, x.dims.index(dim), rows[self.rank])
 
     def looked_up(self, table: Value, vocabulary: str, words: Value, size: int) -> torch.Tensor:

@@ -145,8 +145,9 @@ class Algebra(ABC, Generic[Data]):
         """With just its dimensions in this order."""
 
     @abstractmethod
-    def picked(self, x: Tensor[Data], dim: str, rows: Rows) -> Data:
-        """Its entries at these positions, zeros for NOTHING."""
+    def picked(self, x: Tensor[Data], dim: str, rows: Rows, alone: Sequence[int] | None = None) -> Data:
+        """Its entries at these positions, zeros for NOTHING. `alone`: those of the single device, where that does not have
+        all as they are; one that runs by itself has the only rows."""
 
     @abstractmethod
     def looked_up(self, table: Tensor[Data], vocabulary: str, words: Tensor[Data], size: int) -> Data:

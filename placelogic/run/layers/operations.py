@@ -46,15 +46,19 @@ def _product(
     return Tensor(lays, a.product(x, w, start, len(experts), len(contracted)))
 
 
-def _picked(a: Algebra[Data], x: Tensor[Data], dim: str, wanted: Sequence[Labels]) -> Tensor[Data]:
-    """These places of a dimension, by device: zeros for those that it does not have."""
+def _picked(
+    a: Algebra[Data], x: Tensor[Data], dim: str, wanted: Sequence[Labels], alone: Sequence[int] | None = None
+) -> Tensor[Data]:
+    """These places of a dimension, by device: zeros for those that it does not have. `alone`: as in `picked`."""
     rows = []
     for lay, labels in zip(x.lays, wanted):
         rank = {label: i for i, label in enumerate(lay.along(dim))}
         rows.append([rank.get(label, NOTHING) for label in labels])
     if all(row == list(range(len(lay.along(dim)))) for row, lay in zip(rows, x.lays)):
         return x
-    return Tensor(tuple(lay.with_places(dim, labels) for lay, labels in zip(x.lays, wanted)), a.picked(x, dim, rows))
+    return Tensor(
+        tuple(lay.with_places(dim, labels) for lay, labels in zip(x.lays, wanted)), a.picked(x, dim, rows, alone)
+    )
 
 
 def _aligned(a: Algebra[Data], x: Tensor[Data], dims: Sequence[str]) -> Tensor[Data]:
@@ -167,10 +171,12 @@ def _convolve(a: Algebra[Data], s: Site[Data], op: bl.Convolve) -> Tensor[Data]:
         w = _picked(a, w, dim, [lay.along(dim) for lay in x.lays])
     terms = []
     for far in range(s.sizes[op.width]):
-        at = _picked(a, w, op.width, [(far,) for _ in x.lays])
+        at = _picked(a, w, op.width, [(far,) for _ in x.lays], [far])
         one = Tensor(tuple(lay.of(op.channels) for lay in at.lays), a.summed(at))
-        back = [[NOTHING] * min(far, len(have)) + list(range(max(0, len(have) - far))) for have in places]
-        moved = Tensor(x.lays, a.picked(x, op.over, back))
+        alone, *back = [
+            [NOTHING] * min(far, len(have)) + list(range(max(0, len(have) - far))) for have in (whole, *places)
+        ]
+        moved = Tensor(x.lays, a.picked(x, op.over, back, alone))
         terms.append(Tensor(x.lays, a.multiplied(moved, _aligned(a, one, x.dims))))
     return Tensor(x.lays, a.added(terms))
 

@@ -29,6 +29,16 @@ def key_of(setting: Setting, weights: Weights, layer: int, index: int, op: bl.Op
     return layer, index
 
 
+def matrices(setting: Setting, weights: Weights) -> dict[Key, list[tuple[int, int, bl.Operation]]]:
+    """Every matrix of a group: the operations that use it, with the numbers of their layers and of them."""
+    found: dict[Key, list[tuple[int, int, bl.Operation]]] = {}
+    for layer, block in enumerate(setting.blocks):
+        for index, op in enumerate(block.operations):
+            if getattr(op, "weights", None) == weights.name:
+                found.setdefault(key_of(setting, weights, layer, index, op), []).append((layer, index, op))
+    return found
+
+
 def cut_of(setting: Setting, layer: int, index: int) -> dict[str, str]:
     """axis -> the dimension on which the matrix is cut while it is used."""
     work = setting.plan.work.get((setting.blocks[layer].name, index), {})

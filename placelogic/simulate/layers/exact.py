@@ -136,7 +136,7 @@ class Exact(Mixing):
             return x.data
         return self._taken(x, lambda at: within(x.lays[at], tuple(dims), x.lays[at].of(dims).shape))
 
-    def picked(self, x: Value, dim: str, rows: Rows) -> Numbers:
+    def picked(self, x: Value, dim: str, rows: Rows, alone: Sequence[int] | None = None) -> Numbers:
         axis = x.dims.index(dim)
 
         def index(at: int) -> list[int]:
@@ -158,7 +158,11 @@ class Exact(Mixing):
             rows = [rank.get(word % size, -1) for word in words.data.values[at]]
             return [row * width + i if row >= 0 else -1 for row in rows for i in range(width)]
 
-        return self._taken(table, index)
+        def look(at: int, rows: Array, known: Array) -> Local:
+            where = index(at)
+            return taken(rows, where), lambda g: (put(g, where, len(rows)), [0] * len(known))
+
+        return self.tape.each([table.data, words.data], look)
 
     def concatenated(self, several: Sequence[Value]) -> Numbers:
         outer = several[0].dims[:-1]

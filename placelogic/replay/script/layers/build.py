@@ -16,7 +16,8 @@ from placelogic.replay.script.layers import text
 from placelogic.replay.script.layers.matrices import Matrices, Matrix
 from placelogic.replay.script.layers.pieces import Pieces, drawn
 from placelogic.replay.script.layers.step import Lines, function
-from placelogic.replay.script.layers.written import FULL, GLOBAL, Body, Written, named
+from placelogic.replay.script.layers.text import GLOBAL, named
+from placelogic.replay.script.layers.written import FULL, Body, Written
 from placelogic.replay.script.lines import NotShown, fraction
 from placelogic.report.diagnostic import Finding
 from placelogic.run.grid import Grid

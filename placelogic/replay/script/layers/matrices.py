@@ -12,7 +12,7 @@ from placelogic.replay.script.lines import NotShown
 from placelogic.run.grid import Grid
 from placelogic.run.layers.lay import Labels, Lay
 from placelogic.run.layers.setting import Setting
-from placelogic.run.layers.uses import Key, cut_of, key_of, start, weights_dims
+from placelogic.run.layers.uses import Key, cut_of, key_of, matrices, start, weights_dims
 
 SMALLER = 0.6
 """Than in replay: products of what a layer reads with itself stay near one as well."""
@@ -50,25 +50,18 @@ class Matrices:
         self._names = self._named()
 
     def _named(self) -> dict[tuple[str, Key], tuple[str, int | None]]:
-        uses: dict[tuple[str, Key], tuple[int, int]] = {}
-        for layer, block in enumerate(self.setting.blocks):
-            for index, op in enumerate(block.operations):
-                group = getattr(op, "weights", None)
-                if group is not None:
-                    key = key_of(self.setting, self.program.group(group), layer, index, op)
-                    uses.setdefault((group, key), (layer, index))
         found: dict[tuple[str, Key], tuple[str, int | None]] = {}
         blocks = [block.name for block in self.setting.blocks]
-        for (group, key), (layer, index) in uses.items():
-            places = {(blocks[at], i) for (name, _), (at, i) in uses.items() if name == group}
-            block = self.setting.blocks[layer]
-            output = block.operations[index].output
+        for weights in self.program.weights:
+            every = {key: uses[0] for key, uses in matrices(self.setting, weights).items()}
+            places = {(blocks[layer], index) for layer, index, _ in every.values()}
             outputs = [self.setting.blocks[blocks.index(at)].operations[i].output for at, i in places]
-            name = group if len(places) == 1 else f"{group} {output}"
-            if len(places) > 1 and outputs.count(output) > 1:
-                name = f"{group} {block.name}.{output}"
-            repeated = key == (layer, index) and blocks.count(block.name) > 1
-            found[group, key] = name, layer if repeated else None
+            for key, (layer, index, op) in every.items():
+                name = weights.name if len(places) == 1 else f"{weights.name} {op.output}"
+                if len(places) > 1 and outputs.count(op.output) > 1:
+                    name = f"{weights.name} {blocks[layer]}.{op.output}"
+                repeated = key == (layer, index) and blocks.count(blocks[layer]) > 1
+                found[weights.name, key] = name, layer if repeated else None
         return found
 
     def used(

@@ -2,7 +2,24 @@
 
 from __future__ import annotations
 
+import keyword
+import re
 from collections.abc import Collection
+
+GLOBAL = {
+    "F", "Move", "Loss", "WEIGHTS", "AXES", "DEVICES", "TURNS", "axes", "carried", "dist", "drawn", "gradients", "held",
+    "move", "mp", "number", "rank", "seed", "share", "single", "step", "sys", "tempfile", "torch", "turn", "worker",
+    "norm", "curve", "attention", "route", "embed", "cross_entropy", "spread", "picked", "words", "range", "zip", "sum", "dict",
+    "len", "str", "bool", "print", "float",
+}  # fmt: skip
+"""Names of a script that no tensor can have."""
+
+
+def named(name: str) -> str:
+    """As a variable of a script."""
+    name = re.sub(r"\W", "_", name)
+    return f"{name}_" if keyword.iskeyword(name) or name in GLOBAL else name
+
 
 DRAWN = """
 def drawn(seed, sizes):
@@ -100,6 +117,12 @@ def spread(values, dim, rank, places):
     if rank is None:
         return values
     at = torch.tensor(places[rank])
+    return values.index_select(dim, at.clamp(min=0)) * (at >= 0).reshape([-1 if d == dim else 1 for d in range(values.dim())])
+""",
+    "picked": """
+def picked(values, dim, places):
+    # what is at these places; nothing at -1
+    at = torch.tensor(places)
     return values.index_select(dim, at.clamp(min=0)) * (at >= 0).reshape([-1 if d == dim else 1 for d in range(values.dim())])
 """,
     "norm": """

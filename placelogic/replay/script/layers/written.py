@@ -5,8 +5,6 @@ the single device, whose rank is None. The backward pass is that of autograd: a 
 
 from __future__ import annotations
 
-import keyword
-import re
 from collections.abc import Callable, Sequence
 
 from msgspec import Struct, field
@@ -17,6 +15,7 @@ from placelogic.program.expr import Expr
 from placelogic.program.program import Axes
 from placelogic.replay.script.layers.matrices import Matrices
 from placelogic.replay.script.layers.pieces import Pieces, drawn
+from placelogic.replay.script.layers.text import named
 from placelogic.replay.script.layers.words import words
 from placelogic.replay.script.lines import NotShown, by_device
 from placelogic.run.algebra import line_of
@@ -24,14 +23,6 @@ from placelogic.run.grid import Grid
 from placelogic.run.layers.algebra import Algebra, Attending, Rows, Site
 from placelogic.run.layers.crossing import Crossing
 from placelogic.run.layers.lay import Lay, Tensor
-
-GLOBAL = {
-    "F", "Move", "Loss", "WEIGHTS", "AXES", "DEVICES", "TURNS", "axes", "carried", "dist", "drawn", "gradients", "held",
-    "move", "mp", "number", "rank", "seed", "share", "single", "step", "sys", "tempfile", "torch", "turn", "worker",
-    "norm", "curve", "attention", "route", "embed", "cross_entropy", "spread", "words", "range", "zip", "sum", "dict",
-    "len", "str", "bool", "print", "float",
-}  # fmt: skip
-"""Names of a script that no tensor can have."""
 
 FUNCTIONS = {
     "gelu": "F.gelu",
@@ -175,9 +166,13 @@ class Written(Algebra[str]):
             return x.data
         return f"{x.data}.permute({', '.join(str(x.dims.index(dim)) for dim in dims)})"
 
-    def picked(self, x: Tensor[str], dim: str, rows: Rows) -> str:
-        self._use("spread")
-        return f"spread({x.data}, {x.dims.index(dim)}, rank, {[list(row) for row in rows]})"
+    def picked(self, x: Tensor[str], dim: str, rows: Rows, alone: Sequence[int] | None = None) -> str:
+        at, every = x.dims.index(dim), [list(row) for row in rows]
+        if alone is None:
+            self._use("spread")
+            return f"spread({x.data}, {at}, rank, {every})"
+        self._use("picked")
+        return f"picked({x.data}, {at}, {self._row(list(alone), every)})"
 
     def looked_up(self, table: Tensor[str], vocabulary: str, words: Tensor[str], size: int) -> str:
         text = self.ordered(table, (vocabulary, *(dim for dim in table.dims if dim != vocabulary)))
@@ -265,12 +260,6 @@ class Written(Algebra[str]):
         first = self.pieces.here(0, [row[0] for row in labels]) or 0
         axes = ", ".join(f'"{axis}"' for axis in several)
         return f"Loss.apply({logits.data}, {wanted}, {first}, rank, [{axes}])"
-
-
-def named(name: str) -> str:
-    """As a variable of a script."""
-    name = re.sub(r"\W", "_", name)
-    return f"{name}_" if keyword.iskeyword(name) or name in GLOBAL else name
 
 
 def _said(crossing: Crossing) -> str:
