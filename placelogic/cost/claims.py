@@ -10,12 +10,11 @@ from operator import eq, ge, gt, le, lt, ne
 import sympy
 from msgspec import Struct
 
-from placelogic.compat import assert_never
 from placelogic.cost.plain import MAX_CASES, cases, condition, differences, plain, too_many
 from placelogic.cost.symbols import exact
 from placelogic.cost.totals import Cost
 from placelogic.problem import Problem, SpecError, closest
-from placelogic.program.expr import Binary, Call, Compare, Expr, Name, Neg, Num, number, show
+from placelogic.program.expr import Binary, Call, Compare, Expr, Name, Num, compute, number, operate, parts, show
 from placelogic.source import Span
 
 FUNCTIONS = ("states", "memory", "unit", "peak", "host", "traffic")
@@ -82,22 +81,7 @@ _HOLDS = {"<": lt, "<=": le, ">": gt, ">=": ge, "==": eq, "!=": ne}
 
 def measured(claim: Compare) -> tuple[str, ...]:
     """The specs that a claim speaks of, in order."""
-    return tuple(dict.fromkeys(call.argument for side in (claim.left, claim.right) for call in _calls(side)))
-
-
-def _calls(expr: Expr) -> Iterator[Call]:
-    match expr:
-        case Call():
-            yield expr
-        case Neg(operand):
-            yield from _calls(operand)
-        case Binary(_, left, right):
-            yield from _calls(left)
-            yield from _calls(right)
-        case Num() | Name():
-            return
-        case _:
-            assert_never(expr)
+    return tuple(dict.fromkeys(call.argument for side in (claim.left, claim.right) for call in parts(side) if isinstance(call, Call)))
 
 
 def sides(claim: Compare, costs: Mapping[str, Cost], span: Span) -> Sides:
@@ -115,37 +99,29 @@ def sides(claim: Compare, costs: Mapping[str, Cost], span: Span) -> Sides:
     used: set[str] = set()
     divisors: list[tuple[Expr, sympy.Expr]] = []
 
-    def read(expr: Expr) -> sympy.Expr:
-        found = meaning(expr)
+    def value(part: Num | Name | Call) -> sympy.Expr:
+        match part:
+            case Num(number):
+                return exact(number)
+            case Call(function, argument):
+                found = _amount(function, costs[argument], span)
+            case _:
+                if part.name not in meanings:
+                    hint = closest(part.name, meanings) or f"the sizes of these specs: {', '.join(sorted(meanings))}"
+                    raise SpecError(Problem("PL201", f"`{part.name}` is not declared", span, hint))
+                found = meanings[part.name]
         used.update(one.name for one in found.free_symbols)
         return found
 
-    def meaning(expr: Expr) -> sympy.Expr:
-        match expr:
-            case Num(value):
-                return exact(value)
-            case Name(name):
-                if name not in meanings:
-                    hint = closest(name, meanings) or f"the sizes of these specs: {', '.join(sorted(meanings))}"
-                    raise SpecError(Problem("PL201", f"`{name}` is not declared", span, hint))
-                return meanings[name]
-            case Neg(operand):
-                return -read(operand)
-            case Binary(op, left, right):
-                a, b = read(left), read(right)
-                if op == "/" and b == 0:
-                    raise SpecError(
-                        Problem("PL401", f"`{show(right)}` is zero, and divides", span, "change the divisor")
-                    )
-                if op == "/" and not b.is_Number:
-                    divisors.append((right, b))
-                return {"+": a.__add__, "-": a.__sub__, "*": a.__mul__, "/": a.__truediv__, "%": a.__mod__}[op](b)
-            case Call(function, argument):
-                return _amount(function, costs[argument], span)
-            case _:
-                assert_never(expr)
+    def combine(whole: Binary, a: sympy.Expr, b: sympy.Expr) -> sympy.Expr:
+        if whole.op == "/" and b == 0:
+            message = f"`{show(whole.right)}` is zero, and divides"
+            raise SpecError(Problem("PL401", message, span, "change the divisor"))
+        if whole.op == "/" and not b.is_Number:
+            divisors.append((whole.right, b))
+        return operate(whole, a, b)
 
-    left, right = read(claim.left), read(claim.right)
+    left, right = (compute(side, value, combine) for side in (claim.left, claim.right))
     return Sides(claim.op, left, right, values, tuple(sorted(used)), tuple(divisors))
 
 

@@ -8,7 +8,6 @@ from fractions import Fraction
 import sympy
 from msgspec import Struct
 
-from placelogic.compat import assert_never
 from placelogic.program import expr as ex
 from placelogic.program.program import Program
 
@@ -73,20 +72,16 @@ def exact(value: Fraction | int | float) -> sympy.Rational:
 
 
 def _convert(expr: ex.Expr, meaning) -> sympy.Expr:
-    match expr:
-        case ex.Num(value):
-            return exact(value)
-        case ex.Name(name):
-            return meaning(name)
-        case ex.Neg(operand):
-            return -_convert(operand, meaning)
-        case ex.Binary(op, left, right):
-            a, b = _convert(left, meaning), _convert(right, meaning)
-            return {"+": a.__add__, "-": a.__sub__, "*": a.__mul__, "/": a.__truediv__, "%": a.__mod__}[op](b)
-        case ex.Call():
-            raise ValueError("costs are no sizes")
-        case _:
-            assert_never(expr)
+    def value(part: ex.Num | ex.Name | ex.Call) -> sympy.Expr:
+        match part:
+            case ex.Num(number):
+                return exact(number)
+            case ex.Name(name):
+                return meaning(name)
+            case _:
+                raise ValueError("costs are no sizes")
+
+    return ex.compute(expr, value)
 
 
 def total(terms) -> sympy.Expr:

@@ -8,6 +8,7 @@ of the caller and of the definition cannot be mixed up.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import Any
 
 from msgspec.structs import replace
@@ -15,7 +16,7 @@ from msgspec.structs import replace
 from placelogic.elaborate.log import Log
 from placelogic.problem import closest
 from placelogic.program import ops
-from placelogic.program.expr import Binary, Call, Compare, Expr, Name, Neg, Num, names, show, substitute
+from placelogic.program.expr import Binary, Call, Compare, Expr, Name, Neg, Num, names, parts, show, substitute
 from placelogic.source import Span
 from placelogic.syntax import ast
 
@@ -110,17 +111,7 @@ MAX_NODES = 200
 
 def too_large(expr: Expr) -> bool:
     """Whether the expression has more than MAX_NODES parts."""
-    waiting, seen = [expr], 0
-    while waiting:
-        seen += 1
-        if seen > MAX_NODES:
-            return True
-        match waiting.pop():
-            case Neg(operand):
-                waiting.append(operand)
-            case Binary(_, left, right):
-                waiting += (left, right)
-    return False
+    return sum(1 for _ in islice(parts(expr), MAX_NODES + 1)) > MAX_NODES
 
 
 def axis_names(expr: Expr) -> tuple[str, ...] | None:

@@ -5,7 +5,7 @@ Everything that leaves here is in atoms and lets: a view is replaced by the prod
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 
 from msgspec import Struct, field
@@ -14,7 +14,7 @@ from placelogic.elaborate.expand import product
 from placelogic.elaborate.log import Item, Log
 from placelogic.problem import closest
 from placelogic.program import expr as ex
-from placelogic.program.expr import Binary, Compare, Expr, Neg, Num
+from placelogic.program.expr import Binary, Compare, Expr, Num
 from placelogic.program.program import Assumption, Atom, Axes, Let, Mesh
 from placelogic.source import NOWHERE, Span
 from placelogic.syntax import ast
@@ -141,7 +141,7 @@ class Sizes(Struct):
             if self.constant(divisor) == 0:
                 self.log.at(item, "PL401", f"`{ex.show(divisor)}` is zero, and divides", span,
                             "change the divisor")  # fmt: skip
-        for part in _parts(expr):
+        for part in ex.parts(expr):
             if isinstance(part, Binary) and part.op == "%":
                 for side in (part.left, part.right):
                     value = self.constant(side)
@@ -152,22 +152,12 @@ class Sizes(Struct):
 
 def integral(expr: Expr) -> Expr:
     """The same value without numbers that are fractions: what is printed reads back as it was."""
-    match expr:
-        case Num(value, span) if value.denominator != 1:
-            return Binary("/", Num(Fraction(value.numerator), span), Num(Fraction(value.denominator), span), span)
-        case Neg(operand, span):
-            return Neg(integral(operand), span)
-        case Binary(op, left, right, span):
-            return Binary(op, integral(left), integral(right), span)
-        case _:
-            return expr
 
+    def change(part: Expr) -> Expr:
+        match part:
+            case Num(value, span) if value.denominator != 1:
+                return Binary("/", Num(Fraction(value.numerator), span), Num(Fraction(value.denominator), span), span)
+            case _:
+                return part
 
-def _parts(expr: Expr) -> Iterable[Expr]:
-    yield expr
-    match expr:
-        case Neg(operand):
-            yield from _parts(operand)
-        case Binary(_, left, right):
-            yield from _parts(left)
-            yield from _parts(right)
+    return ex.changed(expr, change)

@@ -5,14 +5,17 @@ One expression type serves the syntax tree and the step program. Values are exac
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
-from typing import Any
+from operator import add, mod, mul, sub, truediv
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
 from placelogic.compat import assert_never
 from placelogic.source import NOWHERE, Span
+
+T = TypeVar("T")
 
 
 class Placed(Struct, frozen=True, eq=False):
@@ -92,87 +95,79 @@ def number(value: int | Fraction) -> Num:
     return Num(Fraction(value))
 
 
+def parts(expr: Expr | Compare) -> Iterator[Expr | Compare]:
+    """All that it is made of, left to right, inner parts before what they are parts of; itself last."""
+    match expr:
+        case Neg(operand):
+            yield from parts(operand)
+        case Binary(_, left, right) | Compare(_, left, right):
+            yield from parts(left)
+            yield from parts(right)
+    yield expr
+
+
 def names(expr: Expr | Compare) -> Iterator[Name]:
     """Every name used, left to right, with repeats."""
-    match expr:
-        case Num() | Call():
-            return
-        case Name():
-            yield expr
-        case Neg(operand):
-            yield from names(operand)
-        case Binary(_, left, right) | Compare(_, left, right):
-            yield from names(left)
-            yield from names(right)
-        case _:
-            assert_never(expr)
+    return (part for part in parts(expr) if isinstance(part, Name))
 
 
 def divisors(expr: Expr | Compare) -> Iterator[Expr]:
     """Every right-hand side of / and %, inner ones first: each must differ from zero."""
+    return (part.right for part in parts(expr) if isinstance(part, Binary) and part.op in "/%")
+
+
+def changed(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
+    """With every part changed, inner ones first; what they change to is not looked into. What does not change stays
+    the same object."""
     match expr:
-        case Num() | Name() | Call():
-            return
         case Neg(operand):
-            yield from divisors(operand)
+            new = changed(operand, change)
+            expr = expr if new is operand else Neg(new, expr.span)
         case Binary(op, left, right):
-            yield from divisors(left)
-            yield from divisors(right)
-            if op in "/%":
-                yield right
-        case Compare(_, left, right):
-            yield from divisors(left)
-            yield from divisors(right)
-        case _:
-            assert_never(expr)
+            a, b = changed(left, change), changed(right, change)
+            expr = expr if a is left and b is right else Binary(op, a, b, expr.span)
+    return change(expr)
 
 
 def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
-    """Replace names by expressions, once (replacements are not looked into). What does not change
-    stays the same object."""
+    """Replace names by expressions, once."""
+    return changed(expr, lambda part: values.get(part.name, part) if isinstance(part, Name) else part)
+
+
+def operate(whole: Binary, left: Any, right: Any) -> Any:
+    """The operation of an expression on numbers of any kind."""
+    return _OPERATORS[whole.op](left, right)
+
+
+_OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {"+": add, "-": sub, "*": mul, "/": truediv, "%": mod}
+
+
+def compute(
+    expr: Expr, value: Callable[[Num | Name | Call], T], combine: Callable[[Binary, T, T], T] = operate
+) -> T:
+    """What it comes to, in numbers of any kind: `value` of what is no operation, `combine` of two operands."""
     match expr:
-        case Num() | Call():
-            return expr
-        case Name(name):
-            return values.get(name, expr)
         case Neg(operand):
-            new = substitute(operand, values)
-            return expr if new is operand else Neg(new, expr.span)
-        case Binary(op, left, right):
-            a, b = substitute(left, values), substitute(right, values)
-            return expr if a is left and b is right else Binary(op, a, b, expr.span)
+            return -compute(operand, value, combine)  # type: ignore[operator]
+        case Binary(_, left, right):
+            return combine(expr, compute(left, value, combine), compute(right, value, combine))
         case _:
-            assert_never(expr)
+            return value(expr)
 
 
 def evaluate(expr: Expr, env: Mapping[str, Fraction | int]) -> Fraction:
-    """The exact value. Raises KeyError for an unknown name and ZeroDivisionError."""
-    match expr:
-        case Num(value):
-            return value
-        case Name(name):
-            return Fraction(env[name])
-        case Neg(operand):
-            return -evaluate(operand, env)
-        case Binary(op, left, right):
-            a, b = evaluate(left, env), evaluate(right, env)
-            match op:
-                case "+":
-                    return a + b
-                case "-":
-                    return a - b
-                case "*":
-                    return a * b
-                case "/":
-                    return a / b
-                case "%":
-                    return a % b
-                case _:
-                    raise ValueError(f"unknown operator {op!r}")
-        case Call():
-            raise ValueError("claims are not evaluated")
-        case _:
-            assert_never(expr)
+    """The exact value. Raises KeyError for an unknown name, ZeroDivisionError, and ValueError for a cost."""
+
+    def value(part: Num | Name | Call) -> Fraction:
+        match part:
+            case Num(exact):
+                return exact
+            case Name(name):
+                return Fraction(env[name])
+            case _:
+                raise ValueError("claims are not evaluated")
+
+    return compute(expr, value)
 
 
 def holds(condition: Compare, env: Mapping[str, Fraction | int]) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from placelogic.program.expr import Binary, Expr, Name, Neg, Num, number
+from placelogic.program.expr import Name, Num, changed, number
 from placelogic.program.program import Loop, Op, Program, Scale, ScaleLoss
 from placelogic.prove.ratio import ONE
 from placelogic.prove.sizes import PER_ITEM, Sizes
@@ -116,23 +116,12 @@ def confirmer(
 def _with_fewer(program: Program, count: Num, fewer: Num) -> Program:
     """The program with other micro-batches than a number says, also where its steps divide by that number."""
 
-    def changed(expr: Expr) -> Expr:
-        match expr:
-            case Num():
-                return fewer if expr == count else expr
-            case Binary(op, left, right):
-                return Binary(op, changed(left), changed(right))
-            case Neg(inner):
-                return Neg(changed(inner))
-            case _:
-                return expr
-
     def op_with(op: Op) -> Op:
         match op:
             case Loop(body=body):
                 return replace(op, body=tuple(map(op_with, body)))
             case Scale() | ScaleLoss():
-                return replace(op, factor=changed(op.factor))
+                return replace(op, factor=changed(op.factor, lambda part: fewer if part == count else part))
             case _:
                 return op
 

@@ -4,9 +4,21 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
-from placelogic.compat import assert_never
 from placelogic.problem import Problem, SpecError
-from placelogic.program.expr import TOKENS, Binary, Call, Compare, Expr, Name, Neg, Num, divisors, names, show
+from placelogic.program.expr import (
+    TOKENS,
+    Binary,
+    Call,
+    Compare,
+    Expr,
+    Name,
+    Num,
+    compute,
+    divisors,
+    names,
+    operate,
+    show,
+)
 from placelogic.program.program import Axes, Program
 from placelogic.prove.formula import FALSE, TRUE, Formula, Remainder, Test, at_least, both, either, negate, test
 from placelogic.prove.ratio import ONE, ONE_POLY, Ratio, TooLarge, const, product, var
@@ -84,34 +96,23 @@ class Sizes(Struct):
             raise SpecError(_too_large(expr)) from None
 
     def _ratio(self, expr: Expr) -> Ratio:
-        match expr:
-            case Num(value):
-                return const(value)
-            case Name(name):
-                return self.values[name]
-            case Neg(operand):
-                return -self._ratio(operand)
-            case Binary(op, left, right):
-                a, b = self._ratio(left), self._ratio(right)
-                match op:
-                    case "+":
-                        return a + b
-                    case "-":
-                        return a - b
-                    case "*":
-                        return a * b
-                    case "/":
-                        if not b.num:
-                            raise SpecError(_zero(expr))
-                        return a / b
-                    case "%":
-                        return self._remainder(a, b, expr)
-                    case _:
-                        raise ValueError(f"unknown operator {op!r}")
-            case Call():
-                raise ValueError("claims have no size")
-            case _:
-                assert_never(expr)
+        def value(part: Num | Name | Call) -> Ratio:
+            match part:
+                case Num(number):
+                    return const(number)
+                case Name(name):
+                    return self.values[name]
+                case _:
+                    raise ValueError("claims have no size")
+
+        def combine(whole: Binary, a: Ratio, b: Ratio) -> Ratio:
+            if whole.op == "%":
+                return self._remainder(a, b, whole)
+            if whole.op == "/" and not b.num:
+                raise SpecError(_zero(whole))
+            return operate(whole, a, b)
+
+        return compute(expr, value, combine)
 
     def condition(self, compare: Compare) -> Formula:
         return test(_OPS[compare.op], self.ratio(compare.left), self.ratio(compare.right))  # type: ignore[arg-type]

@@ -10,7 +10,7 @@ from math import prod
 from msgspec import Struct
 from msgspec.structs import replace
 
-from placelogic.program.expr import Binary, Expr, Name, Neg, Num, evaluate, holds, names, number
+from placelogic.program.expr import Name, Num, changed, evaluate, holds, names, number
 from placelogic.program.program import Loop, Op, Program, Scale, ScaleLoss
 from placelogic.report.diagnostic import Counterexample
 
@@ -130,21 +130,9 @@ def _recounted(ops: tuple[Op, ...], turns: Fraction) -> tuple[Op, ...]:
         if isinstance(op, Loop):
             op = replace(op, body=_recounted(op.body, turns))
         elif isinstance(op, Scale | ScaleLoss):
-            op = replace(op, factor=_renumbered(op.factor, turns))
+            op = replace(op, factor=changed(op.factor, lambda part: number(FEWER) if part == number(turns) else part))
         found.append(op)
     return tuple(found)
-
-
-def _renumbered(expr: Expr, turns: Fraction) -> Expr:
-    match expr:
-        case Num(value) if value == turns:
-            return number(FEWER)
-        case Neg(operand):
-            return replace(expr, operand=_renumbered(operand, turns))
-        case Binary(_, left, right):
-            return replace(expr, left=_renumbered(left, turns), right=_renumbered(right, turns))
-        case _:
-            return expr
 
 
 def _meshes(program: Program, wanted: Mapping[str, int], most: int) -> Iterator[tuple[dict[str, int], dict[str, int]]]:

@@ -12,6 +12,13 @@ import placelogic
 from placelogic.cli import main
 
 ROOT = Path(__file__).parents[2]
+STAGED = """mesh pp = 2, dp = 4
+let h = 64, L = 8
+microbatches 4
+weights embed { size 96*h, kind embedding, used on first }
+weights w { size 12*h*h*L, layers L }
+use pipeline(pp) * zero1(dp)
+"""
 STAGES = "examples/zero_stages.place"
 
 
@@ -113,8 +120,10 @@ def test_nodes(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "per", [pytest.param(per, marks=() if per == "rank" else pytest.mark.slow) for per in ("rank", "stage", "group", "collective")]
 )
-def test_every_form_of_every_view(form: str, per: str, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, err = run(capsys, "cost", "examples/bloom_176b.place", "--format", form, "--per", per)
+def test_every_form_of_every_view(form: str, per: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "published.place"
+    path.write_text(STAGED)
+    code, out, err = run(capsys, "cost", str(path), "--format", form, "--per", per)
     assert (code, err) == (0, "")
     assert out.endswith("\n") and "published" in out
 

@@ -19,6 +19,8 @@ from placelogic.syntax.read import read_source
 
 ROOT = Path(__file__).parents[2]
 CASES = [pytest.param(path, marks=pytest.mark.slow) for path in (ROOT / "tests" / "verdicts" / "cases").glob("*.place")]
+MOST = 20
+"""Names that are renamed in one file, one after the other: the file is read anew each time."""
 SPECS = [*sorted((ROOT / "examples").glob("*.place")), *sorted(CASES, key=str)]
 
 TEXT = """mesh edp, ep, tp = 2, 1 <= pp <= 4
@@ -121,6 +123,7 @@ def test_every_name_can_be_renamed_and_changes_nothing(path: Path) -> None:
     before = Text(str(path), source)
     wanted = [(spec.name, spec.verdict) for spec in check_text(source, str(path), Settings(fixes=None)).specs]
     declared = list({one.key: one for one in before.names if one.declares}.values())
+    declared = declared[:: len(declared) // MOST + 1]
     changed = source
     for number, key in enumerate(one.key for one in declared):
         now = Text(str(path), changed)

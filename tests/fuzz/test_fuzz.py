@@ -10,8 +10,8 @@ from types import ModuleType
 
 import pytest
 
-COUNT = 2_000
-PARTS = 8
+COUNT = 1_000
+PARTS = 4
 SEED = 20_240
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,11 @@ def test_an_edit_beside_other_text() -> None:
     assert source[offset(source, 3, 1)] == "c"
 
 
+def alone(text: str, name: str) -> str:
+    """The file without its other specs."""
+    return re.sub(rf"^spec (?!{name} )\w+ \{{\n.*?^\}}\n", "", text, flags=re.MULTILINE | re.DOTALL)
+
+
 @pytest.mark.slow
 def test_fixes_of_the_corpus_hold_and_are_many() -> None:
     refuted = mended = 0
@@ -98,7 +104,7 @@ def test_fixes_of_the_corpus_hold_and_are_many() -> None:
             mended += bool(edits)
             for edit in edits:
                 after = apply(report.text, Edit(edit.span, edit.text, ""))
-                again = check_text(after, str(path), Settings(fixes=None))
-                assert next(s for s in again.specs if s.name == spec.name).verdict == "proved", (spec.name, edit)
+                (again,) = check_text(alone(after, spec.name), str(path), Settings(fixes=None)).specs
+                assert again.verdict == "proved", (spec.name, edit)
     assert refuted > 80
     assert mended >= 0.6 * refuted

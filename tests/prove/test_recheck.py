@@ -32,6 +32,8 @@ pytest.importorskip("cvc5")
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.place"))
 CASES = sorted((ROOT / "tests/verdicts/cases").glob("*.place")) + sorted((ROOT / "tests/verdicts/more").glob("*.place"))
+EVERY = 3
+"""Of the files one in so many; `placelogic check --recheck tests/verdicts` asks about all."""
 
 WRONG = """\
 mesh dp, tp
@@ -74,13 +76,14 @@ def test_examples_are_agreed_on(path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_all_cases_are_agreed_on(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_third_file_of_cases_is_agreed_on(capsys: pytest.CaptureFixture[str]) -> None:
     total: Counter[str] = Counter()
-    for path in CASES:
+    large = [path for path in CASES if set(FACTORED) & set(re.findall(r"^spec (\w+)", path.read_text(), re.M))]
+    for path in sorted({*CASES[::EVERY], *large}):
         total += counts(path)
     with capsys.disabled():
         print(f"\nquestions of tests/verdicts: {dict(total)}")
-    assert total["agreed"] > 400
+    assert total["agreed"] > 400 / EVERY
     assert not total["only_z3"] + total["only_cvc5"] + total["undecided"]
 
 

@@ -76,11 +76,11 @@ def test_exported_as_they_are() -> None:
 
 @pytest.mark.slow
 def test_by_hand() -> None:
-    """The exported files need nothing of placelogic: the z3 program says the same."""
+    """The exported files need nothing of placelogic: the z3 program says the same of every fourth."""
     z3 = shutil.which("z3", path=str(Path(sys.executable).parent)) or shutil.which("z3")
     if z3 is None:
         pytest.skip("no z3 program")
-    for one, query in QUERIES:
+    for one, query in QUERIES[::4]:
         run = subprocess.run([z3, ROOT / "proofs" / "smt2" / one.file(query)], capture_output=True, text=True)
         assert run.stdout.split() == [query.expected], one.file(query)
 

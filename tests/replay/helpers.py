@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -16,6 +17,12 @@ from placelogic.replay.meshes import MOST_RANKS
 from placelogic.syntax.parse import parse
 
 ROOT = Path(__file__).parents[2]
+
+
+@cache
+def cases_in(path: Path) -> tuple[Case, ...]:
+    """Everything that can be replayed of the specs of a file; found once."""
+    return tuple(cases_of(path.read_text(encoding="utf-8"), str(path)))
 
 
 def cases_of(

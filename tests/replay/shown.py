@@ -6,7 +6,8 @@ import os
 import select
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 from msgspec import Struct
@@ -20,7 +21,7 @@ from placelogic.replay.script.build import Build
 from placelogic.replay.script.layers import Layered
 from placelogic.replay.specs import judged
 from placelogic.report.diagnostic import Finding
-from tests.replay.helpers import cases_of
+from tests.replay.helpers import cases_in
 
 SECONDS = 60.0
 DIFFERENT, SAME = "DIFFERENT from one device", "the same as one device"
@@ -35,8 +36,18 @@ class Shown(Struct, frozen=True):
     reason: str = ""
 
 
-def written(path: Path) -> Iterator[Shown]:
-    """For every refuted spec of a file."""
+@cache
+def written(path: Path) -> tuple[Shown, ...]:
+    """For every refuted spec of a file; written once."""
+    return tuple(_written(path))
+
+
+def named(name: str, files: Iterable[Path]) -> Shown:
+    """The one of `FILE: SPEC`."""
+    return next(one for path in files if path.stem == name.split(":")[0] for one in written(path) if one.name == name)
+
+
+def _written(path: Path) -> Iterator[Shown]:
     for name, program, report in judged(path.read_text(encoding="utf-8"), path.name, None, lambda told: None):
         if program is None or report.verdict != "refuted":
             continue
@@ -51,7 +62,7 @@ def written(path: Path) -> Iterator[Shown]:
 def of_right_steps(path: Path, most: int = MOST_DEVICES) -> Iterator[Shown]:
     """The same kind of script for every proved spec, with all its trained weights; where it has blocks, also one
     with all its operations, if that can be written."""
-    for case in cases_of(path.read_text(encoding="utf-8"), str(path)):
+    for case in cases_in(path):
         program = case.meeting.program
         if case.verdict != "proved" or case.meeting.ranks > most:
             continue

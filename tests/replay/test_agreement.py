@@ -8,7 +8,7 @@ pytest.importorskip("torch")
 
 from placelogic.replay.judge import Choice, Outcome, replay
 from tests.property.generate import generate
-from tests.replay.helpers import ROOT, cases_of
+from tests.replay.helpers import ROOT, cases_in, cases_of
 
 QUICK = Choice(optimizers=("sgd",))
 CASES = sorted((ROOT / "tests" / "verdicts" / "cases").glob("*.place"))
@@ -19,6 +19,7 @@ MORE = sorted(
         *(ROOT / "examples").glob("*.place"),
     ]
 )
+PARTS = 4
 
 
 def told(outcome: Outcome) -> str:
@@ -27,7 +28,7 @@ def told(outcome: Outcome) -> str:
 
 
 def test_refuted_specs_differ_visibly_and_by_the_factor_that_is_named() -> None:
-    every = [case for path in CASES for case in cases_of(path.read_text(), str(path)) if case.verdict == "refuted"]
+    every = [case for path in CASES for case in cases_in(path) if case.verdict == "refuted"]
     outcomes = list(replay(every, QUICK))
     assert [told(one) for one in outcomes if not one.agrees] == []
     assert sum(one.result == "different" for one in outcomes) >= 40
@@ -36,16 +37,17 @@ def test_refuted_specs_differ_visibly_and_by_the_factor_that_is_named() -> None:
 
 @pytest.mark.slow
 def test_proved_specs_train_like_one_device() -> None:
-    every = [case for path in CASES for case in cases_of(path.read_text(), str(path)) if case.verdict == "proved"]
+    every = [case for path in CASES for case in cases_in(path) if case.verdict == "proved"]
     outcomes = list(replay(every))
     assert [told(one) for one in outcomes if not one.agrees] == []
     assert len(outcomes) >= 70
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", MORE, ids=lambda path: path.stem)
-def test_every_other_spec(path) -> None:  # type: ignore[no-untyped-def]
-    outcomes = list(replay(list(cases_of(path.read_text(), str(path))), QUICK))
+@pytest.mark.parametrize("part", range(PARTS))
+def test_every_other_spec(part: int) -> None:
+    """Many files together: cases on as many devices share processes."""
+    outcomes = list(replay([case for path in MORE[part::PARTS] for case in cases_in(path)], QUICK))
     assert [told(one) for one in outcomes if not one.agrees] == []
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable
+
 import pytest
+from _pytest.mark import ParameterSet
 
 pytest.importorskip("torch")
 
@@ -30,7 +33,12 @@ DIRECT = {
     "sequence_parallel": STRATEGIES["sequence_parallel"],
     "pipeline": "mesh pp\nuse pipeline(pp)",
 }
-SIZES = [2, pytest.param(4, marks=pytest.mark.slow), pytest.param(8, marks=pytest.mark.slow)]
+
+
+def meetings(names: Iterable[str], large: Container[str]) -> list[ParameterSet]:
+    """Each on 2 devices and on 4; on 8 those of which bytes depend otherwise on how many there are."""
+    every = [(name, size) for name in names for size in (2, 4, 8) if size < 8 or name in large]
+    return [pytest.param(name, size, marks=pytest.mark.slow if size > 2 else ()) for name, size in every]
 
 
 def case_at(name: str, body: str, size: int) -> Case:
@@ -47,8 +55,7 @@ def held(amounts: list[Bytes]) -> dict[str, tuple[int, int]]:
     return {b.what.split()[0]: (b.measured, b.derived or 0) for b in amounts if b.what.endswith("held")}
 
 
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("name", COMPONENTS)
+@pytest.mark.parametrize(("name", "size"), meetings(COMPONENTS, ("zero1", "hsdp", "sequence_parallel", "pipeline")))
 def test_components(name: str, size: int) -> None:
     case = case_at(name, STRATEGIES[name], size)
     native = recognise(case.meeting.program, case.meeting.sizes, case.meeting.quantities)
@@ -76,8 +83,7 @@ def _held(name: str, size: int, one: NativeRun, ranks: list[dict[str, tuple[int,
         assert sum(states["optimizer"][0] for states in ranks) == one.size
 
 
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("name", DIRECT)
+@pytest.mark.parametrize(("name", "size"), meetings(DIRECT, ("zero2", "hsdp", "sequence_parallel")))
 def test_directly(name: str, size: int) -> None:
     """ZeRO stage 2 too, which no component does."""
     case = case_at(name, DIRECT[name], size)

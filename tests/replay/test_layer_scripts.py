@@ -15,7 +15,7 @@ from placelogic.problem import SpecError
 from placelogic.replay.script import script
 from placelogic.replay.specs import judged
 from tests.replay.helpers import ROOT
-from tests.replay.shown import DIFFERENT, SAME, Shown, of_right_steps, printed, written
+from tests.replay.shown import DIFFERENT, SAME, Shown, named, of_right_steps, printed, written
 
 LAYERS = ROOT / "tests" / "layers" / "cases"
 REPLAY = ROOT / "tests" / "replay" / "cases"
@@ -56,9 +56,9 @@ def test_what_can_be_carried_out_has_a_script(every: list[Shown]) -> None:
 
 
 @pytest.mark.parametrize("name", QUICK)
-def test_the_difference_shows(name: str, every: list[Shown]) -> None:
+def test_the_difference_shows(name: str) -> None:
     pytest.importorskip("torch")
-    one = next(one for one in every if one.name == name)
+    one = named(name, FILES)
     assert one.code == QUICK[name]
     assert one.text is not None, one.reason
     told = printed(one.text)
@@ -67,10 +67,11 @@ def test_the_difference_shows(name: str, every: list[Shown]) -> None:
 
 
 @pytest.mark.slow
-def test_every_difference_shows(every: list[Shown]) -> None:
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_every_difference_shows(path: Path) -> None:
     pytest.importorskip("torch")
-    wrong = {one.name: told for one in every if one.text is not None and DIFFERENT not in (told := printed(one.text))}
-    assert wrong == {}
+    for one in written(path):
+        assert one.text is None or DIFFERENT in (told := printed(one.text)), (one.name, told)
 
 
 def test_micro_batches_one_by_one_and_together() -> None:
@@ -92,10 +93,10 @@ def test_no_right_layers_show_anything(path: Path) -> None:
         assert SAME in (told := printed(one.text or "")), (one.name, told)
 
 
-def test_the_page_shows_what_is_written(every: list[Shown]) -> None:
+def test_the_page_shows_what_is_written() -> None:
     page = (ROOT / "docs" / "replay.md").read_text(encoding="utf-8")
     (shown,) = re.findall(r"```py\n(.*?)```", page, re.DOTALL)
-    one = next(one for one in every if one.name == "reports: b150_bias_before_the_sum")
+    one = named("reports: b150_bias_before_the_sum", FILES)
     assert one.text is not None and shown in one.text
 
 
