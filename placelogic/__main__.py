@@ -35,7 +35,7 @@ def run() -> int:
 
     try:
         if listens:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+            signal.signal(signal.SIGINT, _interrupt)
         return main()
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -43,6 +43,12 @@ def run() -> int:
         if listens:
             signal.signal(signal.SIGINT, _leave)
         gc.freeze()  # or the interpreter would go through all that is left, to clear what ends with the process
+
+
+def _interrupt(number: int, frame: object) -> None:
+    # What is only half made (a context of z3) complains when it goes: not now.
+    sys.unraisablehook = lambda _: None
+    raise KeyboardInterrupt
 
 
 def _leave(number: int, frame: object) -> None:
