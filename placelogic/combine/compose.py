@@ -12,6 +12,7 @@ from placelogic.elaborate.bind import axis_names
 from placelogic.elaborate.library import Scope
 from placelogic.problem import SpecError
 from placelogic.program.expr import Name
+from placelogic.session.session import Session
 from placelogic.source import Span
 from placelogic.syntax import ast
 
@@ -161,16 +162,14 @@ def _text(
 
 def _routed(text: str) -> tuple[str, ...]:
     """The axes that split tokens and deal experts out: there a token travels to its expert."""
-    from placelogic.elaborate import elaborate_file
-    from placelogic.syntax.parse import parse
-
     try:
-        (spec,) = elaborate_file(parse(text, ""))
+        (spec,) = Session(text, "").specs
     except (SpecError, ValueError):
         return ()
-    if spec.program is None:
+    program = spec.elaborated.program
+    if program is None:
         return ()
-    tokens = {split.axis for split in spec.program.work.splits if split.dim == "tokens"}
-    expert = next((group for group in spec.program.weights if group.kind == "expert"), None)
+    tokens = {split.axis for split in program.work.splits if split.dim == "tokens"}
+    expert = next((group for group in program.weights if group.kind == "expert"), None)
     cuts = expert.params.cuts if expert is not None else ()
     return tuple(axis for cut in cuts if cut.letter == "S" for axis in cut.axes if axis in tokens)

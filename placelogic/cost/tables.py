@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Literal, get_args
+from typing import Literal
 
 import sympy
 from msgspec import Struct
@@ -11,9 +11,6 @@ from msgspec import Struct
 from placelogic.cost.data import Collective, Place
 from placelogic.cost.time import seconds
 from placelogic.cost.totals import Cost
-
-Per = Literal["rank", "stage", "group", "collective"]
-VIEWS: tuple[str, ...] = get_args(Per)
 
 
 class Row(Struct, frozen=True):

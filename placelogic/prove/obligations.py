@@ -7,7 +7,6 @@ violated one is called (its code, its words) is decided afterwards, from a count
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
 
 from msgspec import Struct, field
 
@@ -16,8 +15,6 @@ from placelogic.prove.formula import Formula
 from placelogic.prove.values import Read, Term
 from placelogic.report.sentences import Sentence, Words
 from placelogic.source import Span
-
-Topic = Literal["gradient", "clip", "state", "forward", "composition"]
 
 
 class Values(Struct, frozen=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import torch
 from msgspec import Struct
@@ -22,7 +23,7 @@ from placelogic.run.events import squares, unskipped
 from placelogic.run.grid import Grid
 from placelogic.run.group import Group
 from placelogic.run.group_step import GroupStep
-from placelogic.run.state import State, started
+from placelogic.run.state import State, begun
 
 NOTHING = -1.0
 """What a device sees of an element that it holds nothing of."""
@@ -131,9 +132,8 @@ class Job(job.Job[torch.Tensor, Moments]):
             if group.stop is None:
                 self._compare(self.states[group.number], step)
             else:
-                # So that other groups can be judged.
-                n = group.number
-                self.states[n] = _state(self.on[n], self.single[n], self.moments[n])
+                n, on = group.number, self.on[group.number]
+                self.states[n].settle(partial(on.spread, self.single[n]), _moments(on, self.moments[n]))
 
     def _used(self, group: Group) -> torch.Tensor:
         """The values this rank computes with, after what is gathered on use."""
@@ -246,19 +246,15 @@ class _State(State[torch.Tensor, Moments]):
             super().publish(op, where)
 
 
-def _state(on: Tensors, single: torch.Tensor, moments: Moments | None = None) -> _State:
-    """As training starts; with moments, with all that the single device has."""
-    group = on.group
-    theta = started(group, on) if moments is None else on.spread(single, group.params_local)
-    master = on.spread(single, group.optimizer_local) if group.weights.master else None
-    if master is not None and moments is None:
-        # A master starts as a copy of the parameters; where its device holds none, from an owner.
-        local = group.params_local
-        master = on.put(master, group.optimizer_local, theta, local, local, "")
-    known = moments or optimizers.zeros(group.count)
-    return _State(
-        group, on, theta, theta, master, {name: on.spread(values, group.optimizer_local) for name, values in known.items()}
-    )
+def _state(on: Tensors, single: torch.Tensor) -> _State:
+    """As training starts."""
+    theta, master = begun(on.group, on, partial(on.spread, single))
+    return _State(on.group, on, theta, theta, master, _moments(on, optimizers.zeros(on.group.count)))
+
+
+def _moments(on: Tensors, every: Moments) -> Moments:
+    """What this rank holds of the moments of all elements."""
+    return {name: on.spread(values, on.group.optimizer_local) for name, values in every.items()}
 
 
 def _square(gradient: torch.Tensor) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Generic
 
 from placelogic.program.catalog import Needs
@@ -27,6 +28,12 @@ class State(Generic[A, M]):
         self.restricted: dict[str, Rule] = {}
         # Per device, the elements it updates; None before the first update.
         self.updated: list[Local] | None = None
+
+    def settle(self, alone: Callable[[Held], A], moments: M) -> None:
+        """Take what the single device has, so that other groups can be judged. `alone`: its values of these elements."""
+        self.theta = self.host = alone(self.group.params_local)
+        self.master = alone(self.group.optimizer_local) if self.master is not None else None
+        self.moments = moments
 
     def publish(self, op: GatherParams | BroadcastParams | Refresh | FetchParams, where: str = "") -> None:
         """Moves of the compute copy."""
@@ -133,7 +140,14 @@ def broadcasted(group: Group, on: Arrays[A, M], array: A, axes: Axes, root: int,
     return on.broadcast(array, group.params_local, axes, root, f"broadcast over {{}} from {root}{where}")
 
 
-def started(group: Group, on: Arrays[A, M]) -> A:
+def begun(group: Group, on: Arrays[A, M], alone: Callable[[Held], A]) -> tuple[A, A | None]:
+    """Parameters and master copies as training starts. `alone`: what the single device starts from, for these elements."""
+    theta, local, there = _drawn(group, on), group.params_local, group.optimizer_local
+    # A master starts as a copy of the parameters; where its device holds none, from an owner.
+    return theta, on.put(alone(there), there, theta, local, local, "") if group.weights.master else None
+
+
+def _drawn(group: Group, on: Arrays[A, M]) -> A:
     """Every device's parameters after the `init` lines."""
     local = group.params_local
     array = on.draw(-1, (), local)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from math import prod
 
 from placelogic.program.program import Axes, Program
@@ -13,7 +14,7 @@ from placelogic.run.grid import Grid
 from placelogic.run.group import Group
 from placelogic.run.group_step import GroupStep
 from placelogic.run.job import Job
-from placelogic.run.state import State, started
+from placelogic.run.state import State, begun
 from placelogic.run.work import Counts, Work, check_size
 from placelogic.simulate import compare, model
 from placelogic.simulate.arithmetic import PRIME, inverse
@@ -82,8 +83,8 @@ class Machine(Job[Arrays, Arrays]):
             if group.stop is None:
                 self.differences += compare.parameters(self.states[group.number], self.single[group.number], step)
             else:
-                # So that other groups can be judged.
-                self.states[group.number] = _state(group, self.single[group.number], self.moments[group.number])
+                state, on, n = self.states[group.number], Exact(group), group.number
+                state.settle(partial(on.spread, self.single[n]), on.spread(self.moments[n], group.optimizer_local))
 
     def _single_gradients(self) -> dict[int, list[int]]:
         """The gradient of every trained group at the single device's parameters, not clipped."""
@@ -152,16 +153,11 @@ class Machine(Job[Arrays, Arrays]):
                 buffer.layers = [on.scale_each(array, [known[n] for n in norm]) for array in buffer.layers]
 
 
-def _state(group: Group, single: list[int], moments: list[int] | None = None) -> State[Arrays, Arrays]:
-    """As training starts; with moments, with all that the single device has."""
+def _state(group: Group, single: list[int]) -> State[Arrays, Arrays]:
+    """As training starts."""
     on = Exact(group)
-    theta = started(group, on) if moments is None else on.spread(single, group.params_local)
-    master = on.spread(single, group.optimizer_local) if group.weights.master else None
-    if master is not None and moments is None:
-        # A master starts as a copy of the parameters; where its device holds none, from an owner.
-        local = group.params_local
-        master = on.put(master, group.optimizer_local, theta, local, local, "")
-    return State(group, on, theta, theta, master, on.spread(moments or [0] * COUNT, group.optimizer_local))
+    theta, master = begun(group, on, partial(on.spread, single))
+    return State(group, on, theta, theta, master, on.spread([0] * COUNT, group.optimizer_local))
 
 
 def clip_factor(norm: int) -> int:

@@ -17,13 +17,16 @@ from placelogic.program.expr import Name, evaluate, holds
 from placelogic.program.program import Program
 from placelogic.session.check import check_file
 from placelogic.session.settings import Settings
-from placelogic.simulate import SimulationTooLarge, simulate_any
+from placelogic.simulate import SimulationTooLarge, simulate_any, uneven
 from placelogic.syntax.parse import parse
 from tests.layers.agree import simulated
 
 MOST_DEVICES = 12
 MOST_MESHES = 12
 """Simulated of one spec: the smallest and the largest, and others between them."""
+DIVISIBLE = 720_720
+"""By every size of an axis that is tried: where what is open has it, only a size in numbers can be dealt out unevenly,
+and a verdict assumes that none is."""
 FILES = [
     *reports.files("cases"),
     *reports.files("more"),
@@ -47,9 +50,11 @@ def small_meshes(program: Program) -> Iterator[tuple[dict[str, int], dict[str, i
                 env[atom.name] = evaluate(atom.size, env)
         if evaluate(count, env).denominator != 1:
             continue  # micro-batches are assumed to be whole ones
-        mesh = {axis: int(env[axis]) for axis in program.mesh.axes}
-        if prod(mesh.values()) <= MOST_DEVICES and all(holds(given.condition, env) for given in program.assumptions):
-            yield mesh, {name: int(env[name]) for name in free}
+        mesh, quantities = {axis: int(env[axis]) for axis in program.mesh.axes}, {name: int(env[name]) for name in free}
+        if prod(mesh.values()) > MOST_DEVICES or not all(holds(given.condition, env) for given in program.assumptions):
+            continue
+        if program.layering is None or not uneven(program, mesh, dict.fromkeys(free, DIVISIBLE)):
+            yield mesh, quantities
 
 
 @pytest.mark.slow

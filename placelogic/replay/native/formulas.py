@@ -13,7 +13,6 @@ from placelogic.replay.native.recognise import Native
 from placelogic.replay.native.transformer import Sizes
 
 TWICE = "tied ends on one device are two tensors, since a schedule would divide a shared gradient twice"
-PADDED = "the last shards are padded or short"
 EMBEDDING = "torch keeps the gradient of an embedding cut by vocabulary whole"
 WHOLE = "ZeroRedundancyOptimizer deals out whole tensors"
 ONE_MORE = "gathered parameters are kept between some backward passes of a pipeline"
