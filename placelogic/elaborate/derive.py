@@ -97,7 +97,7 @@ def _step(program: Program, weights: Weights, facts: Mapping[str, Fact], stated:
 
     for axis, fact in facts.items():
         line = stated.sync.get((weights.name, axis))
-        means = tuple(term for term in terms if term.mean and axis not in term.over)
+        means = tuple(term for term in terms if term.mean and axis not in (*term.over, *term.whole))
         if fact.routed:
             # Routing itself sums; a mean is a division.
             if line is not None:
