@@ -19,7 +19,7 @@ WORDING = {
 """Keywords and variables that only reports read."""
 
 WORDS = {
-    "share": ("copy",), "copy": ("share",), "root": ("copy",), "own": ("copy",), "absent": ("own",),
+    "partial": ("replicated",), "replicated": ("partial",), "root": ("replicated",), "shard": ("replicated",), "absent": ("shard",),
     "sum": ("mean",), "mean": ("sum",), "same": ("different",), "different": ("same",),
     "S": ("S*",), "S*": ("S",), "item": ("activation",), "use": ("item",), "activation": ("item",), "flat": ("param",),
     "update": ("clip",), "clip": ("update",), "skip": ("clip",), "broadcast": ("different",),
@@ -30,7 +30,7 @@ WORDS = {
 """A word of the rules, and what is put in its place."""
 
 NAMES = {
-    "TRUE": "FALSE", "FALSE": "TRUE", "SHARE": "COPY", "COPY": "SHARE", "both": "either", "either": "both",
+    "TRUE": "FALSE", "FALSE": "TRUE", "PARTIAL": "REPLICATED", "REPLICATED": "PARTIAL", "both": "either", "either": "both",
     "any": "all", "all": "any", "max": "min", "min": "max",
 }  # fmt: skip
 
@@ -45,7 +45,7 @@ COMPARES: dict[type, type] = {
 
 THROUGH = {"negate", "reversed", "mark"}
 """Calls that are replaced by their argument."""
-SHORTENED = {"Kind", "Moved", "Fact", "own", "spoil", "guard", "join"}
+SHORTENED = {"Kind", "Moved", "Fact", "shard", "spoil", "guard", "join"}
 """Calls that lose their last argument, or become their first."""
 
 Path = tuple[tuple[str, int | None], ...]
@@ -77,7 +77,7 @@ def mutations(source: str, file: str) -> list[Mutation]:
     for path, node, where, nearest, lines in _sites(tree, (), "", None, (0, 0)):
         for new in _changes(node):
             if file.startswith("layers"):  # there a share is a word of the plan, and nothing is called `ran`
-                new = ast.Constant(None) if isinstance(new, ast.Name) and new.id == "COPY" else new
+                new = ast.Constant(None) if isinstance(new, ast.Name) and new.id == "REPLICATED" else new
                 if isinstance(new, ast.Attribute) and new.attr in ("read", "ran"):
                     continue
             before, after = _text(node), "nothing" if new is None else _text(new)

@@ -121,7 +121,7 @@ def _copies(program: Program) -> Iterator[_Trial]:
         names = [
             group.name
             for group in program.weights
-            if (fact := program.facts[group.name][axis]).kind == "copy" and not fact.routed
+            if (fact := program.facts[group.name][axis]).kind == "replicated" and not fact.routed
             if group.uses is None or group.uses.axis != axis
         ]
         if names:

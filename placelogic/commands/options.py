@@ -35,7 +35,7 @@ def fixed_sizes(text: str) -> dict[str, int]:
     return sizes
 
 
-class Sizes(click.ParamType):
+class SizesParam(click.ParamType):
     """`dp=64,tp=8` as a mapping."""
 
     name = "sizes"
@@ -68,7 +68,7 @@ def complete_file(context: click.Context, parameter: click.Parameter, incomplete
 
 files_argument = click.argument("files", metavar="FILE...", nargs=-1, required=True, shell_complete=complete_file)
 at_option = click.option(
-    "--at", type=Sizes(), default={}, metavar="dp=64,tp=8", help="Fix these sizes; others stay open."
+    "--at", type=SizesParam(), default={}, metavar="dp=64,tp=8", help="Fix these sizes; others stay open."
 )
 
 unit_option = click.option(

@@ -8,13 +8,13 @@ from typing import Any
 
 import click
 
-from placelogic.commands.options import Amount, Sizes, named, print_problems, text_of
+from placelogic.commands.options import Amount, SizesParam, named, print_problems, text_of
 
 
 @click.command(short_help="Run a spec in PyTorch beside one device, and compare.")
 @click.argument("file", metavar="FILE")
 @click.option("--spec", "name", metavar="NAME", help="Replay only the spec of this name.")
-@click.option("--mesh", type=Sizes(), default={}, metavar="dp=2,tp=2", help="Sizes to replay at.")
+@click.option("--mesh", type=SizesParam(), default={}, metavar="dp=2,tp=2", help="Sizes to replay at.")
 @click.option(
     "--way", type=click.Choice(["both", "direct", "native"]), default="both",
     help="Interpret the step, let a component of torch do it, or both where one does.",

@@ -12,7 +12,7 @@ from placelogic.cost.places import places_of
 from placelogic.cost.schedule import bubble, in_flight
 from placelogic.cost.shards import size_of
 from placelogic.cost.stages import staged
-from placelogic.cost.symbols import Sizes, total
+from placelogic.cost.symbols import Symbols, total
 from placelogic.cost.totals import Cost
 from placelogic.cost.widths import QUANTISED, UNSTATED
 from placelogic.program.expr import Num, holds
@@ -22,7 +22,7 @@ from placelogic.program.program import Program
 def derive(program: Program, options: Options = Options()) -> Cost:
     """The cost of a program with one step per trained group. Raises SpecError (PL36x) for what costs
     do not know."""
-    sizes = Sizes.of(program)
+    sizes = Symbols.of(program)
     places = staged(program, sizes, places_of(program, sizes))
     held = (*memory.held(program, sizes, places), *layers.activations(program, sizes, places, options))
     moved = (*traffic.collectives(program, sizes, places, options), *layers.boundaries(program, sizes, places, options))
@@ -56,7 +56,7 @@ def _merged(moved: tuple[Collective, ...]) -> Iterator[Collective]:
         yield replace(same[0], places=tuple(place for one in same for place in one.places))
 
 
-def _notes(program: Program, sizes: Sizes) -> Iterator[str]:
+def _notes(program: Program, sizes: Symbols) -> Iterator[str]:
     for assumption in program.assumptions:
         sides = assumption.condition.left, assumption.condition.right
         left, right = (sizes.known(sizes.read(side)) for side in sides)

@@ -15,7 +15,7 @@ from placelogic.cost.data import Collective, Held, Options, Place, Transient
 from placelogic.cost.schedule import in_flight, in_flight_at_end, in_flight_at_start
 from placelogic.cost.shards import ceiling
 from placelogic.cost.stages import bounded, mixed, repeated
-from placelogic.cost.symbols import Sizes, largest, total
+from placelogic.cost.symbols import Symbols, largest, total
 from placelogic.cost.widths import width, widths_of
 from placelogic.layers.derive import complete
 from placelogic.layers.saved import Saved, hosted, saved, spanning
@@ -48,7 +48,7 @@ def has_layers(program: Program) -> bool:
     return program.layers is not None and bool(program.layers.blocks)
 
 
-def notes(program: Program, sizes: Sizes) -> Iterator[str]:
+def notes(program: Program, sizes: Symbols) -> Iterator[str]:
     """What is left out, and what is assumed, in words."""
     if not has_layers(program):
         yield NOT_DERIVED
@@ -70,12 +70,12 @@ class _Reading(Struct, frozen=True):
     """A program whose layers are known, with what turns its dimensions into sizes."""
 
     program: Program
-    sizes: Sizes
+    sizes: Symbols
     plan: Plan
     blocks: tuple[Block, ...]
 
     @classmethod
-    def of(cls, program: Program, sizes: Sizes, options: Options) -> _Reading | None:
+    def of(cls, program: Program, sizes: Symbols, options: Options) -> _Reading | None:
         if not has_layers(program) or not options.activations:
             return None
         laid = program if program.layering is not None else complete(program)
@@ -141,7 +141,7 @@ class _Reading(Struct, frozen=True):
         return WIDTHS.get(one.width) or self.dtype(block)
 
 
-def activations(program: Program, sizes: Sizes, places: tuple[Place, ...], options: Options) -> tuple[Held, ...]:
+def activations(program: Program, sizes: Symbols, places: tuple[Place, ...], options: Options) -> tuple[Held, ...]:
     """Saved activations of the layers, per place, for all micro-batches in flight. Raises SpecError."""
     reading = _Reading.of(program, sizes, options)
     if reading is None:
@@ -206,7 +206,7 @@ def _in_flight(reading: _Reading, block: Block, place: Place) -> sympy.Expr:
     return in_flight_at_end(reading.program, reading.sizes, place)
 
 
-def recomputed(program: Program, sizes: Sizes, places: tuple[Place, ...], options: Options) -> Iterator[Transient]:
+def recomputed(program: Program, sizes: Symbols, places: tuple[Place, ...], options: Options) -> Iterator[Transient]:
     """What exists while a region runs again: that of the largest region of each block, in one layer."""
     reading = _Reading.of(program, sizes, options)
     if reading is None:
@@ -233,7 +233,7 @@ def recomputed(program: Program, sizes: Sizes, places: tuple[Place, ...], option
 # --- traffic ----------------------------------------------------------------------------------
 
 
-def boundaries(program: Program, sizes: Sizes, places: tuple[Place, ...], options: Options) -> tuple[Collective, ...]:
+def boundaries(program: Program, sizes: Symbols, places: tuple[Place, ...], options: Options) -> tuple[Collective, ...]:
     """Collectives inside layers, and what stages send to the next. Raises SpecError."""
     reading = _Reading.of(program, sizes, options)
     if reading is None:

@@ -9,7 +9,7 @@ import sympy
 from placelogic.cost.data import Held, Options, Part, Place, State, Transient
 from placelogic.cost.places import lives_on
 from placelogic.cost.shards import cut_axes, divided, even, members, padded, size_of
-from placelogic.cost.symbols import Sizes
+from placelogic.cost.symbols import Symbols
 from placelogic.cost.widths import moments_of, width, widths_of
 from placelogic.problem import Problem, SpecError
 from placelogic.program.expr import Name, show
@@ -26,7 +26,7 @@ from placelogic.program.program import (
 )
 
 
-def held(program: Program, sizes: Sizes, places: tuple[Place, ...]) -> Iterator[Held]:
+def held(program: Program, sizes: Symbols, places: tuple[Place, ...]) -> Iterator[Held]:
     """Every part of every state, on every place that has the weights."""
     for place in places:
         for weights in program.weights:
@@ -34,7 +34,7 @@ def held(program: Program, sizes: Sizes, places: tuple[Place, ...]) -> Iterator[
                 yield from _of(program, weights, sizes, place)
 
 
-def _of(program: Program, weights: Weights, sizes: Sizes, place: Place) -> Iterator[Held]:
+def _of(program: Program, weights: Weights, sizes: Symbols, place: Place) -> Iterator[Held]:
     widths = widths_of(weights)
 
     def term(state: State, part: Part, layout: Layout, dtype: str, copies: int = 1, host: bool | None = None) -> Held:
@@ -74,7 +74,7 @@ def buffers(program: Program, weights: Weights) -> int:
     return max(len(used), 1)
 
 
-def transients(program: Program, sizes: Sizes, places: tuple[Place, ...], options: Options) -> Iterator[Transient]:
+def transients(program: Program, sizes: Symbols, places: tuple[Place, ...], options: Options) -> Iterator[Transient]:
     """What using the weights of a unit takes on top of what is held."""
     for place in places:
         for weights in program.weights:
@@ -82,7 +82,7 @@ def transients(program: Program, sizes: Sizes, places: tuple[Place, ...], option
                 yield from _using(weights, sizes, place, options)
 
 
-def _using(weights: Weights, sizes: Sizes, place: Place, options: Options) -> Iterator[Transient]:
+def _using(weights: Weights, sizes: Symbols, place: Place, options: Options) -> Iterator[Transient]:
     widths = widths_of(weights)
     params, gradients = weights.params, weights.gradients
     unit = unit_of(weights, options)
@@ -116,7 +116,7 @@ def unit_of(weights: Weights, options: Options) -> str:
     return f"one of {show(weights.layers)} layers"
 
 
-def unit_elements(weights: Weights, sizes: Sizes, place: Place) -> sympy.Expr:
+def unit_elements(weights: Weights, sizes: Symbols, place: Place) -> sympy.Expr:
     """Elements of one layer of these weights (all of them where they have no layers), as a device of this
     place computes with it: still cut where it is cut without a gather."""
     if weights.layers is None:
@@ -130,7 +130,7 @@ def keeps(weights: Weights) -> bool:
     return weights.params.reshard is not None and weights.params.reshard == Name("false")
 
 
-def resharded(weights: Weights, sizes: Sizes, place: Place) -> sympy.Expr | None:
+def resharded(weights: Weights, sizes: Symbols, place: Place) -> sympy.Expr | None:
     """How many devices share the params between forward and backward, where these are not all that share them anyhow.
     Raises SpecError (PL368): groups of that many do not come out even."""
     reshard = weights.params.reshard

@@ -5,12 +5,12 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from placelogic.cost.data import Place
-from placelogic.cost.symbols import Sizes
+from placelogic.cost.symbols import Symbols
 from placelogic.problem import Problem, SpecError
 from placelogic.program.program import Program, Weights
 
 
-def places_of(program: Program, sizes: Sizes) -> tuple[Place, ...]:
+def places_of(program: Program, sizes: Symbols) -> tuple[Place, ...]:
     """Every place that some allowed number of stages has; one for all devices where there are no stages.
     Raises SpecError (PL361) where weights live on the ends of different axes."""
     axis = stage_axis(program)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sympy
 
 from placelogic.cost.data import Place
-from placelogic.cost.symbols import Sizes
+from placelogic.cost.symbols import Symbols
 from placelogic.program.program import Program
 
 FLUSHING = ("gpipe", "1f1b", "interleaved_1f1b", "looped_bfs")
@@ -13,7 +13,7 @@ FLUSHING = ("gpipe", "1f1b", "interleaved_1f1b", "looped_bfs")
 weight gradients in it: their idle time depends on how long each kind of pass takes, and is not given."""
 
 
-def bubble(program: Program, sizes: Sizes) -> sympy.Expr | None:
+def bubble(program: Program, sizes: Symbols) -> sympy.Expr | None:
     """Idle time of a device as a part of the time that the work itself takes (the ideal time): (p - 1)/(v m)
     for p stages, v chunks and m micro-batches. Over the whole time it is b/(1 + b)."""
     stages = program.stages
@@ -23,7 +23,7 @@ def bubble(program: Program, sizes: Sizes) -> sympy.Expr | None:
     return (count - 1) / (sizes.read(stages.chunks) * sizes.read(program.work.microbatches))
 
 
-def in_flight(program: Program, sizes: Sizes, place: Place) -> sympy.Expr:
+def in_flight(program: Program, sizes: Symbols, place: Place) -> sympy.Expr:
     """Micro-batches whose activations a place keeps at once, in parts of all layers of a stage. Of p stages
     with v chunks, the first stage keeps the most:
 
@@ -56,7 +56,7 @@ def in_flight(program: Program, sizes: Sizes, place: Place) -> sympy.Expr:
             return count
 
 
-def in_flight_at_start(program: Program, sizes: Sizes, place: Place) -> sympy.Expr:
+def in_flight_at_start(program: Program, sizes: Symbols, place: Place) -> sympy.Expr:
     """The same of what stands before the first layer: with several chunks the first one runs ahead, by
     groups of as many micro-batches as there are stages, so two groups of it are in flight."""
     stages = program.stages
@@ -66,7 +66,7 @@ def in_flight_at_start(program: Program, sizes: Sizes, place: Place) -> sympy.Ex
     return sympy.Min(2 * depth, sizes.read(program.work.microbatches))
 
 
-def in_flight_at_end(program: Program, sizes: Sizes, place: Place) -> sympy.Expr:
+def in_flight_at_end(program: Program, sizes: Symbols, place: Place) -> sympy.Expr:
     """The same of what stands after the last layer: its backward pass follows at once, except where all
     forward passes come first."""
     stages = program.stages

@@ -7,12 +7,12 @@ from collections.abc import Iterable
 import sympy
 
 from placelogic.cost.data import Place
-from placelogic.cost.symbols import Sizes
+from placelogic.cost.symbols import Symbols
 from placelogic.problem import Problem, SpecError
 from placelogic.program.program import Axes, Cut, Layout, Weights
 
 
-def members(weights: Weights, axes: Iterable[str], sizes: Sizes, place: Place) -> sympy.Expr:
+def members(weights: Weights, axes: Iterable[str], sizes: Symbols, place: Place) -> sympy.Expr:
     """Devices along these axes that hold the weights: of those used on the end stages only, the ends."""
     count: sympy.Expr = sympy.Integer(1)
     for axis in axes:
@@ -27,14 +27,14 @@ def members(weights: Weights, axes: Iterable[str], sizes: Sizes, place: Place) -
     return count
 
 
-def size_of(weights: Weights, sizes: Sizes) -> sympy.Expr:
+def size_of(weights: Weights, sizes: Symbols) -> sympy.Expr:
     if weights.size is None:  # a proof needs none
         message = f"weights `{weights.name}` have no size: a table of positions may be longer than the sequence"
         raise SpecError(Problem("PL307", message, weights.span, "say how many elements they have"))
     return sizes.read(weights.size)
 
 
-def divided(weights: Weights, axes: Iterable[str], sizes: Sizes, place: Place) -> sympy.Expr:
+def divided(weights: Weights, axes: Iterable[str], sizes: Symbols, place: Place) -> sympy.Expr:
     """Elements of a device that has its shard along each of these axes, shards dividing evenly."""
     axes = tuple(axes)
     elements = size_of(weights, sizes)
@@ -50,11 +50,11 @@ def cut_axes(layout: Layout, letters: str = "S S*") -> Axes:
     return tuple(axis for cut in layout.cuts if cut.letter in letters.split() for axis in cut.axes)
 
 
-def even(weights: Weights, layout: Layout, sizes: Sizes, place: Place) -> sympy.Expr:
+def even(weights: Weights, layout: Layout, sizes: Symbols, place: Place) -> sympy.Expr:
     return divided(weights, cut_axes(layout), sizes, place)
 
 
-def padded(weights: Weights, layout: Layout, sizes: Sizes, place: Place) -> sympy.Expr:
+def padded(weights: Weights, layout: Layout, sizes: Symbols, place: Place) -> sympy.Expr:
     """Elements of the largest shard, every cut rounded up to whole layers or elements; on the last stage
     the layers that are left for it. Whole tensors have sizes that the spec does not tell: those stay even."""
     layers = None if weights.layers is None else sizes.read(weights.layers)
@@ -75,7 +75,7 @@ def padded(weights: Weights, layout: Layout, sizes: Sizes, place: Place) -> symp
     return elements
 
 
-def _layers(weights: Weights, cut: Cut, layers: sympy.Expr, sizes: Sizes, place: Place) -> sympy.Expr:
+def _layers(weights: Weights, cut: Cut, layers: sympy.Expr, sizes: Symbols, place: Place) -> sympy.Expr:
     here = place.layers_of(weights.name)
     if here is not None and cut.axes == (place.axis,):
         return here[1]

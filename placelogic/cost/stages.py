@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from placelogic.cost.data import Place, Stage
 from placelogic.cost.schedule import ALL_FORWARD_FIRST, INTERLEAVED, warmed
 from placelogic.cost.shards import ceiling
-from placelogic.cost.symbols import Sizes, total
+from placelogic.cost.symbols import Symbols, total
 from placelogic.program.block import Block
 from placelogic.program.operations import weights_of
 from placelogic.program.program import Program, Stages
@@ -39,7 +39,7 @@ def mixed(program: Program) -> bool:
     return program.stages is not None and len(repeated(program)) > 1
 
 
-def bounded(program: Program, sizes: Sizes) -> bool:
+def bounded(program: Program, sizes: Symbols) -> bool:
     """Whether what a stage holds is bounded from above, and not told exactly."""
     stages = program.stages
     if stages is None or not mixed(program):
@@ -47,7 +47,7 @@ def bounded(program: Program, sizes: Sizes) -> bool:
     return stages.vee or stages.schedule in INTERLEAVED or _numbers(program, sizes) is None
 
 
-def staged(program: Program, sizes: Sizes, places: tuple[Place, ...]) -> tuple[Place, ...]:
+def staged(program: Program, sizes: Symbols, places: tuple[Place, ...]) -> tuple[Place, ...]:
     """The places, with what each has of every repeated block."""
     stages = program.stages
     if stages is None or not mixed(program) or any(place.axis != stages.axis for place in places):
@@ -57,7 +57,7 @@ def staged(program: Program, sizes: Sizes, places: tuple[Place, ...]) -> tuple[P
 
 
 class _Dealt:
-    def __init__(self, program: Program, sizes: Sizes, stages: Stages) -> None:
+    def __init__(self, program: Program, sizes: Symbols, stages: Stages) -> None:
         self.program, self.sizes, self.stages = program, sizes, stages
         self.blocks = repeated(program)
         self.counts = tuple(sizes.read(block.repeat) for block in self.blocks if block.repeat is not None)
@@ -193,7 +193,7 @@ class _Dealt:
                 yield weights.name, total(even[n] for n in users), total(whole[n] for n in users)
 
 
-def _numbers(program: Program, sizes: Sizes) -> tuple[int, int, tuple[int, ...]] | None:
+def _numbers(program: Program, sizes: Symbols) -> tuple[int, int, tuple[int, ...]] | None:
     """Stages, chunks and the layers of each block, where all are known."""
     stages = program.stages
     assert stages is not None

@@ -12,7 +12,7 @@ from placelogic.program import expr as ex
 from placelogic.program.program import Program
 
 
-class Sizes(Struct, frozen=True):
+class Symbols(Struct, frozen=True):
     """`meanings`: what every name of the spec stands for, a symbol or an expression in symbols.
     `values`: the sizes that the spec fixes, by the names of their symbols."""
 
@@ -20,7 +20,7 @@ class Sizes(Struct, frozen=True):
     values: dict[str, Fraction]
 
     @classmethod
-    def of(cls, program: Program) -> Sizes:
+    def of(cls, program: Program) -> Symbols:
         """A size written as a number, or left open, is a symbol; one computed from others is written out."""
         defined = {let.name: let.value for let in program.lets}
         defined |= {atom.name: atom.size for atom in program.mesh.atoms}

@@ -9,7 +9,7 @@ import sympy
 from msgspec import Struct
 
 from placelogic.cost.data import Collective, Held, Options, Place, Transient
-from placelogic.cost.symbols import Sizes, at, exact, largest, symbol, total
+from placelogic.cost.symbols import Symbols, at, exact, largest, symbol, total
 from placelogic.program.ops import Axes
 
 GATHERED = ("gathered params", "kept params")
@@ -114,7 +114,7 @@ class Cost(Struct, frozen=True):
 
     name: str
     axes: Axes
-    sizes: Sizes
+    sizes: Symbols
     places: tuple[Place, ...]
     held: tuple[Held, ...]
     transients: tuple[Transient, ...]

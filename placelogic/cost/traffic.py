@@ -16,7 +16,7 @@ from placelogic.cost.data import Collective, Operation, Options, Place
 from placelogic.cost.memory import keeps, resharded
 from placelogic.cost.places import lives_on
 from placelogic.cost.shards import cut_axes, divided, members
-from placelogic.cost.symbols import Sizes
+from placelogic.cost.symbols import Symbols
 from placelogic.cost.widths import Widths, width, widths_of
 from placelogic.program import program as pg
 from placelogic.program.program import Axes, Origin, Program, Weights
@@ -24,7 +24,7 @@ from placelogic.program.program import Axes, Origin, Program, Weights
 ONE = sympy.Integer(1)
 
 
-def collectives(program: Program, sizes: Sizes, places: tuple[Place, ...], options: Options) -> Iterator[Collective]:
+def collectives(program: Program, sizes: Symbols, places: tuple[Place, ...], options: Options) -> Iterator[Collective]:
     """Everything that is sent for the weights, on every place that has them."""
     for weights in program.weights:
         for place in places:
@@ -43,7 +43,7 @@ class _Walk(Struct):
 
     program: Program
     weights: Weights
-    sizes: Sizes
+    sizes: Symbols
     place: Place
     options: Options
     widths: Widths
@@ -134,7 +134,7 @@ class _Walk(Struct):
     def accumulate(self, buffer: str | None, times: sympy.Expr, origin: Origin) -> None:
         """A copy is cut here where gradients are placed cut; a share was cut when it was reduced."""
         facts = self.program.facts.get(self.weights.name, {})
-        copies = {axis for axis in cut_axes(self.weights.gradients) if axis in facts and facts[axis].kind == "copy"}
+        copies = {axis for axis in cut_axes(self.weights.gradients) if axis in facts and facts[axis].kind == "replicated"}
         self.cut[buffer] = set(self.fresh) | copies
         host = self.weights.gradients.host
         if host is not None:

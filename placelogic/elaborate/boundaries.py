@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from placelogic.elaborate.log import Item, Log
-from placelogic.elaborate.sizes import Sizes
+from placelogic.elaborate.sizes import Declared
 from placelogic.elaborate.targets import Groups, select
 from placelogic.problem import closest
 from placelogic.program.block import Attention, Block
@@ -30,7 +30,7 @@ def find_block(name: str, item: Item, span: Span, blocks: Sequence[Block], log: 
 
 
 def read_overrides(
-    items: Sequence[Item], blocks: tuple[Block, ...], sizes: Sizes, groups: Groups, log: Log
+    items: Sequence[Item], blocks: tuple[Block, ...], sizes: Declared, groups: Groups, log: Log
 ) -> tuple[Override, ...]:
     result: list[Override] = []
     seen: dict[tuple[str, str | None, str, str], int] = {}
@@ -100,7 +100,7 @@ def _named(item: Item, node: ast.OverrideStmt, blocks: tuple[Block, ...], groups
 
 
 def read_exchanges(
-    items: Sequence[Item], blocks: tuple[Block, ...], splits: tuple[Split, ...], sizes: Sizes, log: Log
+    items: Sequence[Item], blocks: tuple[Block, ...], splits: tuple[Split, ...], sizes: Declared, log: Log
 ) -> tuple[Exchange, ...]:
     """One per atom. In a spec without attention a library strategy may say so all the same, nobody else."""
     found: dict[str, Exchange] = {}

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from placelogic.elaborate.log import Log
-from placelogic.elaborate.sizes import Sizes
-from placelogic.elaborate.targets import Group, Groups
+from placelogic.elaborate.sizes import Declared
+from placelogic.elaborate.targets import Groups, WeightsGroup
 from placelogic.program import block as bl
 from placelogic.program import expr as ex
 from placelogic.program.expr import Binary, Expr, number
@@ -29,7 +29,7 @@ ENOUGH = 8
 """How many of them are compared: the first that meet the assumptions."""
 
 
-def count_weights(groups: Groups, layers: Layers, sizes: Sizes, log: Log) -> Groups:
+def count_weights(groups: Groups, layers: Layers, sizes: Declared, log: Log) -> Groups:
     """The groups, with the size that the blocks give where none is declared; logs a declared one that differs, and
     a number of layers that is not theirs."""
     counted = {name: sizes_of for name, sizes_of in counts(layers).items() if sizes_of is not None}
@@ -52,7 +52,7 @@ def count_weights(groups: Groups, layers: Layers, sizes: Sizes, log: Log) -> Gro
     return Groups.of(members)
 
 
-def _check_layers(group: Group, layers: Layers, sizes: Sizes, log: Log) -> None:
+def _check_layers(group: WeightsGroup, layers: Layers, sizes: Declared, log: Log) -> None:
     """Weights have the layers of the repeated blocks that use them; what other blocks use (the last norm) may count
     as one layer each, or not."""
     from placelogic.layers.stages import used
@@ -70,7 +70,7 @@ def _check_layers(group: Group, layers: Layers, sizes: Sizes, log: Log) -> None:
                f"say `layers {ex.show(allowed[-1])}`, or repeat the blocks as often")  # fmt: skip
 
 
-def differs(one: Expr, other: Expr, sizes: Sizes) -> bool:
+def differs(one: Expr, other: Expr, sizes: Declared) -> bool:
     """Whether two sizes are not the same for all sizes that the assumptions allow: found by trying some."""
     return one != other and any(_differ(one, other, point) for point in _points(sizes))
 
@@ -126,7 +126,7 @@ def _sum(terms: Sequence[Expr | None]) -> Expr | None:
 # --- are two sizes the same? ------------------------------------------------------------------
 
 
-def _points(sizes: Sizes) -> list[Mapping[str, Fraction]]:
+def _points(sizes: Declared) -> list[Mapping[str, Fraction]]:
     """Values of all names that meet the assumptions: random ones, always the same; none where the
     assumptions are too tight for that, and then nothing is compared."""
     chance = random.Random(0)
@@ -134,7 +134,7 @@ def _points(sizes: Sizes) -> list[Mapping[str, Fraction]]:
     return list(islice(allowed, ENOUGH))
 
 
-def _point(sizes: Sizes, chance: random.Random, n: int) -> Mapping[str, Fraction]:
+def _point(sizes: Declared, chance: random.Random, n: int) -> Mapping[str, Fraction]:
     def draw() -> Fraction:
         # Powers of two meet assumptions on divisors, other numbers tell more sizes apart.
         return Fraction(chance.randrange(2, 10**6) if n % 2 else 2 ** chance.randrange(1, 14))
@@ -149,7 +149,7 @@ def _point(sizes: Sizes, chance: random.Random, n: int) -> Mapping[str, Fraction
     return point
 
 
-def _allowed(point: Mapping[str, Fraction], sizes: Sizes) -> bool:
+def _allowed(point: Mapping[str, Fraction], sizes: Declared) -> bool:
     try:
         return all(ex.holds(assumption.condition, point) for assumption in sizes.assumptions)
     except (KeyError, ZeroDivisionError, ValueError):

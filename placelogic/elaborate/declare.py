@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from placelogic.elaborate.expand import product
 from placelogic.elaborate.log import Item, Log
-from placelogic.elaborate.sizes import Sizes, check_name, integral
+from placelogic.elaborate.sizes import Declared, check_name, integral
 from placelogic.problem import closest
 from placelogic.program import expr as ex
 from placelogic.program.expr import Compare, Expr, Name, Num
@@ -23,9 +23,9 @@ MAX_BITS = 256
 """Of a size: bounds the time that exact arithmetic can take."""
 
 
-def read_sizes(items: Sequence[Item], fixed: Mapping[str, int], log: Log) -> Sizes:
+def read_sizes(items: Sequence[Item], fixed: Mapping[str, int], log: Log) -> Declared:
     """Mesh, views, lets, the name of the micro-batch count, and assumptions; `fixed` (from --at) included."""
-    sizes = Sizes(log)
+    sizes = Declared(log)
     count = _count(items)
     if isinstance(count, Name):
         fixed = {count.name if name == "microbatches" else name: value for name, value in fixed.items()}
@@ -47,7 +47,7 @@ def read_sizes(items: Sequence[Item], fixed: Mapping[str, int], log: Log) -> Siz
     return sizes
 
 
-def _declare(sizes: Sizes, items: Sequence[Item]) -> None:
+def _declare(sizes: Declared, items: Sequence[Item]) -> None:
     for item in items:
         match item.statement:
             case ast.MeshStmt(axes):
@@ -67,7 +67,7 @@ def _declare(sizes: Sizes, items: Sequence[Item]) -> None:
     _open_dims(sizes, items)
 
 
-def _open_dims(sizes: Sizes, items: Sequence[Item]) -> None:
+def _open_dims(sizes: Declared, items: Sequence[Item]) -> None:
     """Dimensions of blocks that no `dims` line gives a size: each has the size that is named like it,
     an open one where no `let` declares it."""
     found = [(item, dim) for item in items if isinstance(item.statement, ast.DimsStmt) for dim in item.statement.sizes]
@@ -82,7 +82,7 @@ def _open_dims(sizes: Sizes, items: Sequence[Item]) -> None:
             sizes.lets[name] = Let(name, None, item.at(dim.span))
 
 
-def _new(sizes: Sizes, name: str, what: str, item: Item, span: Span) -> bool:
+def _new(sizes: Declared, name: str, what: str, item: Item, span: Span) -> bool:
     if not check_name(name, what, item, span, sizes.log):
         return False
     axes = [*sizes.atoms, *sizes.views]
@@ -97,7 +97,7 @@ def _new(sizes: Sizes, name: str, what: str, item: Item, span: Span) -> bool:
     return True
 
 
-def _views(sizes: Sizes, items: Sequence[Item]) -> None:
+def _views(sizes: Declared, items: Sequence[Item]) -> None:
     waiting: dict[str, tuple[ast.AxisStmt, Item]] = {}
     for item in items:
         match item.statement:
@@ -116,7 +116,7 @@ def _views(sizes: Sizes, items: Sequence[Item]) -> None:
     sizes.views = {name: sizes.views[name] for name in order if name in sizes.views}
 
 
-def _lets(sizes: Sizes) -> None:
+def _lets(sizes: Declared) -> None:
     """Values may use lets declared anywhere; the result is in an order in which each can be evaluated."""
     for let in sizes.lets.values():
         if let.value is not None:
@@ -142,7 +142,7 @@ def _lets(sizes: Sizes) -> None:
     sizes.lets = ordered
 
 
-def _only_lets(sizes: Sizes, value: Expr, what: str, item: Item, span: Span) -> None:
+def _only_lets(sizes: Declared, value: Expr, what: str, item: Item, span: Span) -> None:
     for name in ex.names(value):
         if name.name in sizes.atoms or name.name in sizes.views:
             sizes.log.at(item, "PL350", f"{what} is given by axis `{name.name}`: that is not modelled", span,
@@ -153,7 +153,7 @@ def _only_lets(sizes: Sizes, value: Expr, what: str, item: Item, span: Span) -> 
                          closest(name.name, known) or f"`let {name.name}` declares a size")  # fmt: skip
 
 
-def _constants(sizes: Sizes) -> None:
+def _constants(sizes: Declared) -> None:
     for let in sizes.lets.values():
         if let.value is not None:
             _constant(sizes, let.name, let.value, f"`{let.name}`", let.span)
@@ -162,7 +162,7 @@ def _constants(sizes: Sizes) -> None:
             _constant(sizes, atom.name, atom.size, f"the size of axis `{atom.name}`", atom.span)
 
 
-def _constant(sizes: Sizes, name: str, value: Expr, what: str, span: Span) -> None:
+def _constant(sizes: Declared, name: str, value: Expr, what: str, span: Span) -> None:
     item = sizes.items[name]
     sizes.check_arithmetic(value, item, span)
     number = sizes.constant(value)
@@ -173,7 +173,7 @@ def _constant(sizes: Sizes, name: str, value: Expr, what: str, span: Span) -> No
         sizes.constants[name] = number
 
 
-def _assume(sizes: Sizes, condition: Compare, item: Item) -> None:
+def _assume(sizes: Declared, condition: Compare, item: Item) -> None:
     resolved = sizes.compare(condition, item)
     if not any(True for _ in ex.names(resolved)) and _true(resolved):
         return  # a library condition on numbers, such as heads % kv_heads == 0, that holds anyway
@@ -183,7 +183,7 @@ def _assume(sizes: Sizes, condition: Compare, item: Item) -> None:
 # --- sizes fixed from outside (--at) --------------------------------------------------------
 
 
-def _fix(sizes: Sizes, items: Sequence[Item], fixed: Mapping[str, int]) -> None:
+def _fix(sizes: Declared, items: Sequence[Item], fixed: Mapping[str, int]) -> None:
     """Open axes and lets take the value; the rest becomes an assumption (below)."""
     known = [*sizes.atoms, *sizes.views, *sizes.lets]
     for name, value in fixed.items():
@@ -202,7 +202,7 @@ def _count(items: Sequence[Item]) -> Expr | None:
     return next((i.statement.count for i in items if isinstance(i.statement, ast.MicrobatchesStmt)), None)
 
 
-def _fixed_assumptions(sizes: Sizes, items: Sequence[Item], fixed: Mapping[str, int]) -> Iterable[Assumption]:
+def _fixed_assumptions(sizes: Declared, items: Sequence[Item], fixed: Mapping[str, int]) -> Iterable[Assumption]:
     for name, value in fixed.items():
         if value < 1:
             continue

@@ -108,7 +108,7 @@ def _step(program: Program, weights: Weights, facts: Mapping[str, Fact], stated:
         elif line is not None:
             if line.op != "none":
                 reduce(axis, line.op, line.origin)
-        elif fact.kind == "share":
+        elif fact.kind == "partial":
             if fact.part == "item" and means == terms:
                 reduce(axis, "mean", derived)
             else:

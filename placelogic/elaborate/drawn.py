@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from placelogic.elaborate.boundaries import find_block
 from placelogic.elaborate.log import Item, Log
-from placelogic.elaborate.sizes import Sizes
+from placelogic.elaborate.sizes import Declared
 from placelogic.elaborate.targets import select
 from placelogic.problem import closest
 from placelogic.program import block as bl
@@ -16,7 +16,7 @@ from placelogic.program.ops import Origin
 from placelogic.syntax import ast
 
 
-def read_drawn(items: Sequence[Item], blocks: tuple[Block, ...], sizes: Sizes, log: Log) -> tuple[Drawn, ...]:
+def read_drawn(items: Sequence[Item], blocks: tuple[Block, ...], sizes: Declared, log: Log) -> tuple[Drawn, ...]:
     """One per tensor and atom."""
     found: dict[tuple[str, str, str], Drawn] = {}
     for item in select(items, ast.DrawnStmt):
@@ -37,7 +37,7 @@ def read_drawn(items: Sequence[Item], blocks: tuple[Block, ...], sizes: Sizes, l
     return tuple(found.values())
 
 
-def read_counted(items: Sequence[Item], blocks: tuple[Block, ...], sizes: Sizes, log: Log) -> tuple[Counted, ...]:
+def read_counted(items: Sequence[Item], blocks: tuple[Block, ...], sizes: Declared, log: Log) -> tuple[Counted, ...]:
     """One per tensor and atom."""
     found: dict[tuple[str, str, str], Counted] = {}
     for item in select(items, ast.PositionsStmt):

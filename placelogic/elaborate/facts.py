@@ -26,8 +26,8 @@ def _fact(program: Program, weights: Weights, axis: str) -> Fact:
     if uses is not None and uses.axis == axis:
         if uses.first and uses.last:
             because = f"each end of {axis} computes its own use of these weights"  # rule 0
-            return Fact(axis, "share", "use", False, because, uses.span)
-        return Fact(axis, "copy", "none", False, f"one stage of {axis} holds these weights", uses.span)
+            return Fact(axis, "partial", "use", False, because, uses.span)
+        return Fact(axis, "replicated", "none", False, f"one stage of {axis} holds these weights", uses.span)
 
     routed = held_cut is not None and axis in weights.routed  # rule 1: as rules 4 to 6, then routed
     if held_cut is not None and not routed:
@@ -38,13 +38,13 @@ def _fact(program: Program, weights: Weights, axis: str) -> Fact:
             because = f"a flat shard over {axis} is no tensor to compute with"  # rule 3
             return Fact(axis, "absent", "none", False, because, held_cut.origin.span)
         because = f"each device along {axis} computes the gradient of its own shard"  # rule 3
-        return Fact(axis, "own", "none", False, because, held_cut.origin.span)
+        return Fact(axis, "shard", "none", False, because, held_cut.origin.span)
     if split is not None:
         because = f"{axis} splits the {split.dim}: each device has the gradient of its share"  # rule 4
-        return Fact(axis, "share", "item", routed, because, split.span)
+        return Fact(axis, "partial", "item", routed, because, split.span)
     if activation is not None and activation.letter == "S":  # S* is gathered before use: whole
         what = activation.dim or "activations"
         because = f"the {what} of these weights are cut over {axis}: each device has a part"  # rule 5
-        return Fact(axis, "share", "activation", routed, because, activation.origin.span)
+        return Fact(axis, "partial", "activation", routed, because, activation.origin.span)
     because = f"along {axis} each device already holds the whole gradient"  # rule 6
-    return Fact(axis, "copy", "none", routed, because, weights.span)
+    return Fact(axis, "replicated", "none", routed, because, weights.span)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from placelogic.elaborate.log import Item, Log
-from placelogic.elaborate.targets import Group
+from placelogic.elaborate.targets import WeightsGroup
 from placelogic.program import program as pg
 from placelogic.program.program import Op
 from placelogic.run.step import turns
@@ -17,7 +17,7 @@ _AGAIN = "move `offload gradients` below it, or write it there once more"
 
 
 def check_host(
-    group: Group, ops: Sequence[Op], layouts: Mapping[str, pg.Layout], count: Fraction | None, item: Item, span: Span, log: Log
+    group: WeightsGroup, ops: Sequence[Op], layouts: Mapping[str, pg.Layout], count: Fraction | None, item: Item, span: Span, log: Log
 ) -> None:
     """Moves to and from the host, in a stated step of these weights. `count`: of micro-batches, where it is known."""
     hosted = {state for state in ("params", "optimizer", "gradients") if layouts[state].host is not None}
@@ -46,7 +46,7 @@ def check_host(
             return
 
 
-def check_hosted(group: Group, layouts: Mapping[str, pg.Layout], log: Log) -> None:
+def check_hosted(group: WeightsGroup, layouts: Mapping[str, pg.Layout], log: Log) -> None:
     """Gradients on the host are for an optimizer that is there too."""
     if layouts["gradients"].host is not None and layouts["optimizer"].host is None and not group.frozen:
         log.add("PL339", f"gradients of `{group.name}` on the host with its optimizer on the device are not modelled",

@@ -10,7 +10,7 @@ from placelogic.elaborate.boundaries import find_block, read_exchanges, read_ove
 from placelogic.elaborate.drawn import read_counted, read_drawn
 from placelogic.elaborate.log import Item, Log
 from placelogic.elaborate.shapes import BlockReader, used_dims
-from placelogic.elaborate.sizes import Sizes
+from placelogic.elaborate.sizes import Declared
 from placelogic.elaborate.targets import Groups, select
 from placelogic.problem import closest
 from placelogic.program.block import Block, CrossEntropy, Dims, Layers, Region
@@ -24,7 +24,7 @@ MAX_OPERATIONS = 500
 
 
 def read_layers(
-    items: Sequence[Item], splits: tuple[Split, ...], sizes: Sizes, groups: Groups, log: Log
+    items: Sequence[Item], splits: tuple[Split, ...], sizes: Declared, groups: Groups, log: Log
 ) -> Layers | None:
     """All blocks of a spec, in written order; None in a spec that says nothing about operations."""
     dims = _dims(items, sizes, log)
@@ -67,7 +67,7 @@ def read_layers(
     return Layers({name: dims[name] for name in dims if name in used}, read, overrides, attention, drawn, counted)
 
 
-def _dims(items: Sequence[Item], sizes: Sizes, log: Log) -> dict[str, Expr]:
+def _dims(items: Sequence[Item], sizes: Declared, log: Log) -> dict[str, Expr]:
     found: dict[str, tuple[Expr, Item, Span]] = {}
     names: list[str] = []
     for item in select(items, ast.DimsStmt):
@@ -97,7 +97,7 @@ def _check_used(items: Sequence[Item], blocks: tuple[Block, ...], log: Log) -> N
 
 
 def _block(
-    node: ast.BlockStmt, item: Item, dims: dict[str, Expr], sizes: Sizes, groups: Groups, log: Log,
+    node: ast.BlockStmt, item: Item, dims: dict[str, Expr], sizes: Declared, groups: Groups, log: Log,
     joined: dict[str, Dims],
 ) -> Block | None:  # fmt: skip
     before = len(log.problems)
@@ -166,7 +166,7 @@ def _chain(blocks: dict[str, tuple[Block, Item]], log: Log) -> None:
 # --- recomputation ----------------------------------------------------------------------------
 
 
-def _checkpoint(item: Item, blocks: dict[str, tuple[Block, Item]], sizes: Sizes, log: Log) -> None:
+def _checkpoint(item: Item, blocks: dict[str, tuple[Block, Item]], sizes: Declared, log: Log) -> None:
     node = item.statement
     assert isinstance(node, ast.CheckpointStmt)
     found = find_block(node.block, item, node.span, [block for block, _ in blocks.values()], log)

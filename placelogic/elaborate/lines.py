@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 from placelogic.compat import assert_never
 from placelogic.elaborate.beside import Beside
 from placelogic.elaborate.log import Item, Log
-from placelogic.elaborate.sizes import Sizes
+from placelogic.elaborate.sizes import Declared
 from placelogic.elaborate.stated import Stated, SyncLine
 from placelogic.elaborate.steps import StatedStep, StepReader, check_root, without_spans
-from placelogic.elaborate.targets import Group, Groups, agree, select, strongest
+from placelogic.elaborate.targets import Groups, WeightsGroup, agree, select, strongest
 from placelogic.problem import closest
 from placelogic.program.catalog import DTYPE_BYTES, OPTIMIZERS, PRECISION_STATES
 from placelogic.program.expr import Expr
@@ -22,7 +22,7 @@ from placelogic.syntax import ast
 T = TypeVar("T")
 
 
-def speaking(items: Sequence[Item], kind: type, group: Group, groups: Groups) -> Iterator[tuple[int, Item, Any]]:
+def speaking(items: Sequence[Item], kind: type, group: WeightsGroup, groups: Groups) -> Iterator[tuple[int, Item, Any]]:
     """The statements of this kind that speak of the group: how specifically, and which."""
     for item in select(items, kind):
         level = groups.level(item.statement.target, item, group)  # type: ignore[union-attr]
@@ -102,7 +102,7 @@ def read_stated(
     return Stated(sync, sync_microbatches, scales)
 
 
-def _check_routed(group: Group, atom: str, item: Item, node: ast.SyncStmt, product: Axes, log: Log) -> None:
+def _check_routed(group: WeightsGroup, atom: str, item: Item, node: ast.SyncStmt, product: Axes, log: Log) -> None:
     """Along a routed axis contributions meet by routing: sum and mean say who divides, by 1 or N."""
     routed = [axis for axis in product if axis in group.routed]
     if len(product) > 1 and routed:
@@ -119,7 +119,7 @@ def _check_routed(group: Group, atom: str, item: Item, node: ast.SyncStmt, produ
 # --- start and random streams -----------------------------------------------------------------
 
 
-def check_lines(items: Sequence[Item], groups: Groups, sizes: Sizes, log: Log) -> None:
+def check_lines(items: Sequence[Item], groups: Groups, sizes: Declared, log: Log) -> None:
     """Words and axes of statements that are read per group below, checked once."""
     for item in items:
         match item.statement:
@@ -158,7 +158,7 @@ def _check_entries(entries: Sequence[ast.PrecisionEntry], item: Item, log: Log) 
                    closest(entry.dtype, DTYPE_BYTES) or f"dtypes: {', '.join(DTYPE_BYTES)}")  # fmt: skip
 
 
-def init_of(group: Group, items: Sequence[Item], groups: Groups, sizes: Sizes, log: Log) -> tuple[InitOp, ...]:
+def init_of(group: WeightsGroup, items: Sequence[Item], groups: Groups, sizes: Declared, log: Log) -> tuple[InitOp, ...]:
     """Equally specific lines add up, in written order; a broadcast needs a block that says the order."""
     claims = [(level, (item, node)) for level, item, node in speaking(items, ast.InitStmt, group, groups)]
     if not claims:
@@ -197,7 +197,7 @@ def _acts(node: ast.InitStmt) -> bool:
     return any(not isinstance(op, ast.InitSame) for op in node.ops)
 
 
-def random_of(group: Group, items: Sequence[Item], groups: Groups, sizes: Sizes, log: Log) -> tuple[RandomStreams, ...]:
+def random_of(group: WeightsGroup, items: Sequence[Item], groups: Groups, sizes: Declared, log: Log) -> tuple[RandomStreams, ...]:
     claims: dict[str, list[tuple[int, tuple[Item, ast.RandomStmt]]]] = {}
     for level, item, node in speaking(items, ast.RandomStmt, group, groups):
         for atom in sizes.axes(node.axes, item):
@@ -216,7 +216,7 @@ def random_of(group: Group, items: Sequence[Item], groups: Groups, sizes: Sizes,
 _DEFAULT = Optimizer("adamw", OPTIMIZERS["adamw"], Origin(NOWHERE, False))
 
 
-def optimizer_of(group: Group, items: Sequence[Item], groups: Groups, log: Log) -> Optimizer:
+def optimizer_of(group: WeightsGroup, items: Sequence[Item], groups: Groups, log: Log) -> Optimizer:
     """adamw where nothing is said."""
     if group.frozen:
         return _DEFAULT
@@ -228,7 +228,7 @@ def optimizer_of(group: Group, items: Sequence[Item], groups: Groups, log: Log) 
     return Optimizer(node.name, OPTIMIZERS[node.name], item.origin(node.span))
 
 
-def precision_of(group: Group, items: Sequence[Item], groups: Groups, log: Log) -> dict[str, str]:
+def precision_of(group: WeightsGroup, items: Sequence[Item], groups: Groups, log: Log) -> dict[str, str]:
     """State -> dtype, most specific per state. `master none` says that there is no master copy."""
     claims: dict[str, list[tuple[int, tuple[Item, str]]]] = {}
     for level, item, node in speaking(items, ast.PrecisionStmt, group, groups):
@@ -243,7 +243,7 @@ def precision_of(group: Group, items: Sequence[Item], groups: Groups, log: Log) 
     return result
 
 
-def read_clip(items: Sequence[Item], groups: Groups, sizes: Sizes, log: Log) -> GlobalNorm | None:
+def read_clip(items: Sequence[Item], groups: Groups, sizes: Declared, log: Log) -> GlobalNorm | None:
     """The clip statement; with entries, every trained group is listed (over no axis where none matches)."""
     found = select(items, ast.ClipStmt)
     if not found:

@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from placelogic.elaborate.count import dims_in_use
 from placelogic.elaborate.log import Item, Log
-from placelogic.elaborate.sizes import Sizes
-from placelogic.elaborate.targets import NAME, Group, Groups, agree, select, strongest
+from placelogic.elaborate.sizes import Declared
+from placelogic.elaborate.targets import NAME, Groups, WeightsGroup, agree, select, strongest
 from placelogic.problem import closest
 from placelogic.program.catalog import ACTIVATION_DIMS, STATE_DIMS
 from placelogic.program.expr import Expr, Name
@@ -22,7 +22,7 @@ from placelogic.program.program import Axes, Conflict, Cut, Layout, Letter, Orig
 from placelogic.syntax import ast
 
 
-class Placed(Struct, frozen=True):
+class Placement(Struct, frozen=True):
     """One entry of a `place` statement, its axes resolved (one tuple of atoms per axis reference)."""
 
     item: Item
@@ -38,7 +38,7 @@ class Placed(Struct, frozen=True):
 class _Say(Struct, frozen=True):
     """What one entry says along one atom: `order` is the place of its cut among all cuts."""
 
-    placed: Placed
+    placed: Placement
     order: tuple[int, int]
     product: Axes
 
@@ -48,7 +48,7 @@ class _Say(Struct, frozen=True):
         return "R" if mode.letter in ("R", "M") else (mode.letter, mode.dim, self.product)
 
 
-def read_places(items: Sequence[Item], sizes: Sizes, groups: Groups, log: Log) -> tuple[Placed, ...]:
+def read_places(items: Sequence[Item], sizes: Declared, groups: Groups, log: Log) -> tuple[Placement, ...]:
     """Every entry of every `place` statement, checked for words that do not exist."""
     result = []
     in_use = dims_in_use([item.statement for item in items])
@@ -63,7 +63,7 @@ def read_places(items: Sequence[Item], sizes: Sizes, groups: Groups, log: Log) -
             log.at(item, "PL314", f"axis `{atom}` is named twice here", node.span, "name every axis once")
         for entry in node.entries:
             _check_dim(item, node, entry, groups, in_use, log)
-            result.append(Placed(item, node, entry, products))
+            result.append(Placement(item, node, entry, products))
     return tuple(result)
 
 
@@ -99,7 +99,7 @@ def _check_dim(
 
 
 def layout(
-    group: Group, state: str, placed: Sequence[Placed], groups: Groups, sizes: Sizes
+    group: WeightsGroup, state: str, placed: Sequence[Placement], groups: Groups, sizes: Declared
 ) -> tuple[Layout, list[Conflict]]:
     """How one state of one group lies, and where it is placed twice in conflict."""
     if group.frozen and state in ("optimizer", "gradients"):
@@ -147,7 +147,7 @@ def check_loose_ends(groups: Groups, stages: Stages | None, layouts: Mapping[str
                    "is used first or last", loose.span, f"write `of {axis}`, or `stages over {axis}`")  # fmt: skip
 
 
-def check_routed(group: Group, params: Layout, splits: tuple[Split, ...], log: Log) -> None:
+def check_routed(group: WeightsGroup, params: Layout, splits: tuple[Split, ...], log: Log) -> None:
     """Routing sends tokens to whole experts: what it deals out are experts, not pieces of their matrices, of a flat
     buffer, nor one matrix of an expert here and another there. Whole layers only where no tokens are sent."""
     for axis in group.routed:
@@ -158,7 +158,7 @@ def check_routed(group: Group, params: Layout, splits: tuple[Split, ...], log: L
                     "there, which does not", cut.origin.span, "say `sharded` without a dimension, or drop `routed over`")  # fmt: skip
 
 
-def check_stages(group: Group, layouts: Mapping[str, Layout], log: Log) -> None:
+def check_stages(group: WeightsGroup, layouts: Mapping[str, Layout], log: Log) -> None:
     """Weights that live on end stages compute there whole: their stages cannot cut that work too.
     What is only kept (optimizer states, gradients, gathered parameters) the holders may share out, but
     not by position in a flat buffer: the weights lie elsewhere in the buffer of each stage."""
@@ -192,7 +192,7 @@ def _cuts(winners: dict[str, _Say], mesh: Axes) -> tuple[Cut, ...]:
     return tuple(cuts.values())
 
 
-def _residency(mine: Sequence[tuple[int, int, Placed]]) -> tuple[Origin | None, Origin | None]:
+def _residency(mine: Sequence[tuple[int, int, Placement]]) -> tuple[Origin | None, Origin | None]:
     """On the host, and recomputed: whatever any statement says, unless a more specific one without
     axes says plainly `replicated`, or a more specific one without axes says another residency."""
     floor = max((level for level, _, p in mine if not p.products and p.entry.mode.letter in ("R", "M")), default=0)
@@ -202,7 +202,7 @@ def _residency(mine: Sequence[tuple[int, int, Placed]]) -> tuple[Origin | None, 
     return host, materialized
 
 
-def _conflict(group: Group, state: str, atom: str, first: _Say, second: _Say, sizes: Sizes) -> Conflict:
+def _conflict(group: WeightsGroup, state: str, atom: str, first: _Say, second: _Say, sizes: Declared) -> Conflict:
     a, b = first.placed, second.placed
     mesh = sizes.mesh()
     how = (
@@ -223,7 +223,7 @@ def _mode(say: _Say, axes: str) -> str:
 # --- what goes with placements ----------------------------------------------------------------
 
 
-def read_reshards(items: Sequence[Item], sizes: Sizes, groups: Groups, log: Log) -> dict[str, Expr]:
+def read_reshards(items: Sequence[Item], sizes: Declared, groups: Groups, log: Log) -> dict[str, Expr]:
     """`reshard_after_forward` per weights: true, false, or a number of devices."""
     result: dict[str, Expr] = {}
     resolved: list[tuple[Item, ast.PlaceStmt, Expr]] = []
@@ -256,7 +256,7 @@ def read_reshards(items: Sequence[Item], sizes: Sizes, groups: Groups, log: Log)
     return result
 
 
-def check_activations(group: Group, activations: Layout, splits: tuple[Split, ...], log: Log) -> None:
+def check_activations(group: WeightsGroup, activations: Layout, splits: tuple[Split, ...], log: Log) -> None:
     """An axis that splits work may not also cut activations along another dimension."""
     for split in splits:
         cut = activations.cut(split.axis)

@@ -11,9 +11,9 @@ from placelogic.elaborate import hosted, lines, placements, skips, steps
 from placelogic.elaborate.count import count_weights
 from placelogic.elaborate.declare import read_sizes
 from placelogic.elaborate.log import Item, Log
-from placelogic.elaborate.sizes import Sizes
+from placelogic.elaborate.sizes import Declared
 from placelogic.elaborate.stated import Stated
-from placelogic.elaborate.targets import Group, Groups, select
+from placelogic.elaborate.targets import Groups, WeightsGroup, select
 from placelogic.elaborate.weights import read_weights
 from placelogic.elaborate.work import read_stages, read_work
 from placelogic.problem import closest
@@ -139,7 +139,7 @@ def _about_layers(item: Item) -> bool:
     )
 
 
-def _budget(item: Item, sizes: Sizes) -> Budget:
+def _budget(item: Item, sizes: Declared) -> Budget:
     node = item.statement
     assert isinstance(node, ast.BudgetStmt)
     amount = sizes.expr(node.amount, item, node.span)
@@ -147,7 +147,7 @@ def _budget(item: Item, sizes: Sizes) -> Budget:
 
 
 def _weights(
-    group: Group, layouts: dict[str, Layout], items: Sequence[Item], groups: Groups, sizes: Sizes, log: Log
+    group: WeightsGroup, layouts: dict[str, Layout], items: Sequence[Item], groups: Groups, sizes: Declared, log: Log
 ) -> Weights:
     return Weights(
         name=group.name,

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from placelogic.elaborate.count import differs
 from placelogic.elaborate.log import Item, Log
 from placelogic.elaborate.samples import mixes_samples
-from placelogic.elaborate.sizes import Sizes
-from placelogic.elaborate.targets import Group, Groups
+from placelogic.elaborate.sizes import Declared
+from placelogic.elaborate.targets import Groups, WeightsGroup
 from placelogic.problem import closest
 from placelogic.program import block as bl
 from placelogic.program.block import Dims
@@ -29,7 +29,7 @@ class BlockReader(Struct):
 
     item: Item
     dims: Mapping[str, Expr]
-    sizes: Sizes
+    sizes: Declared
     groups: Groups
     log: Log
     joined: dict[str, Dims]
@@ -172,7 +172,7 @@ class BlockReader(Struct):
         name, entry = weights_of(op), facts(op)
         if name is None:
             return True
-        group: Group | None = next((group for group in self.groups.members if group.name == name), None)
+        group: WeightsGroup | None = next((group for group in self.groups.members if group.name == name), None)
         if group is None:
             self.problem("PL202", f"there are no weights `{name}`", op.span,
                          closest(name, self.groups.names) or f"weights: {', '.join(sorted(self.groups.names)) or 'none'}")  # fmt: skip

@@ -31,7 +31,7 @@ def check_name(name: str, what: str, item: Item, span: Span, log: Log) -> bool:
     return True
 
 
-class Sizes(Struct):
+class Declared(Struct):
     """All names that stand for numbers. Filled by `declare.read_sizes`, then only read.
     `items`: the statement that declared a name. `dims`: dimensions of blocks that nothing gives a size."""
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from placelogic.elaborate.log import Log
-from placelogic.elaborate.targets import Group, Groups
+from placelogic.elaborate.targets import Groups, WeightsGroup
 from placelogic.layers.operations import tied
 from placelogic.layers.stages import Ends, Place, places, used
 from placelogic.program.block import Block, Layers, Operation
@@ -104,7 +104,7 @@ def _ordered(axis: str, blocks: Sequence[Block], lie: Sequence[Place], log: Log)
 # --- what is said -----------------------------------------------------------------------------
 
 
-def _held(axis: str, group: Group, uses: Uses, mine: list[_Use], stages: Stages | None, log: Log) -> None:
+def _held(axis: str, group: WeightsGroup, uses: Uses, mine: list[_Use], stages: Stages | None, log: Log) -> None:
     """Holds `used on` against the blocks."""
     ends = _ends(uses)
     words = f"`used on {' and '.join(end for end in ('first', 'last') if end in ends)}` (line {uses.span.line})"
@@ -138,7 +138,7 @@ def _there(place: Place, ends: Ends, vee: bool) -> bool:
 # --- what follows -----------------------------------------------------------------------------
 
 
-def _derived(stages: Stages, group: Group, mine: list[_Use], table: bool, log: Log) -> Group:
+def _derived(stages: Stages, group: WeightsGroup, mine: list[_Use], table: bool, log: Log) -> WeightsGroup:
     """The end stages that hold weights of which nothing is said; None of them for weights with matrices of their
     own in several places, which are dealt out with the layers."""
     if any(isinstance(prop, ast.UsedOnProp) for prop in group.statement.props):
@@ -183,7 +183,7 @@ def check_dealt(
                 f"layer }}`, as `use pipeline({stages.axis})` does")  # fmt: skip
 
 
-def _whole_on_stages(group: Group, stages: Stages, log: Log) -> None:
+def _whole_on_stages(group: WeightsGroup, stages: Stages, log: Log) -> None:
     """What no block uses, of which it is not said where it is used."""
     log.at(group.item, "PL393", f"`{group.name}` is whole on every stage of {stages.axis} (line {stages.span.line}), and "
            "nothing says which of them uses it", group.statement.span,

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from placelogic.elaborate.log import Item, Log
-from placelogic.elaborate.sizes import Sizes
+from placelogic.elaborate.sizes import Declared
 from placelogic.elaborate.targets import Groups, agree, select, strongest
 from placelogic.problem import closest
 from placelogic.program import expr as ex
@@ -67,7 +67,7 @@ def without_spans(node: Any) -> Any:
 class StepReader(Struct):
     """Turns step blocks into operations. One block may serve many weights: it is read once."""
 
-    sizes: Sizes
+    sizes: Declared
     losses: tuple[LossTerm, ...]
     has_clip: bool
     log: Log
@@ -206,7 +206,7 @@ def _on_buffers(ops: Sequence[Op]) -> Iterator[Op]:
             yield op
 
 
-def check_root(axes: Axes, root: int, sizes: Sizes, item: Item, span: Span, log: Log) -> None:
+def check_root(axes: Axes, root: int, sizes: Declared, item: Item, span: Span, log: Log) -> None:
     """A broadcast's root must exist. Open sizes are left to the proof, except over a product, where
     which device has a number depends on the sizes."""
     size = sizes.size(axes)

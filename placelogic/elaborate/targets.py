@@ -20,7 +20,7 @@ ALL, KIND, NAME = 1, 2, 3
 T = TypeVar("T")
 
 
-class Group(Struct, frozen=True):
+class WeightsGroup(Struct, frozen=True):
     """Weights as declared, before it is known how their states lie."""
 
     name: str
@@ -42,22 +42,22 @@ class Group(Struct, frozen=True):
 class Groups(Struct, frozen=True):
     """All weights of a spec, in declared order."""
 
-    members: tuple[Group, ...]
+    members: tuple[WeightsGroup, ...]
     names: frozenset[str]
 
     @classmethod
-    def of(cls, members: Iterable[Group]) -> Groups:
+    def of(cls, members: Iterable[WeightsGroup]) -> Groups:
         listed = tuple(members)
         return cls(listed, frozenset(group.name for group in listed))
 
-    def level(self, target: ast.Target | None, item: Item, group: Group) -> int:
+    def level(self, target: ast.Target | None, item: Item, group: WeightsGroup) -> int:
         """How specifically the target speaks of these weights. A word that names weights means
         only them, except in the standard library, whose words are kinds. No target means `*`."""
         if target is None:
             return ALL
         return max((self._word(word, item, group) for word in target.names), default=0)
 
-    def _word(self, word: str, item: Item, group: Group) -> int:
+    def _word(self, word: str, item: Item, group: WeightsGroup) -> int:
         if word == "*":
             return ALL
         if word in self.names and not (item.standard and word in KINDS):

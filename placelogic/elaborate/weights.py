@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from placelogic.elaborate.count import used_weights
 from placelogic.elaborate.log import Item, Log
-from placelogic.elaborate.sizes import Sizes, check_name
-from placelogic.elaborate.targets import Group, Groups, select
+from placelogic.elaborate.sizes import Declared, check_name
+from placelogic.elaborate.targets import Groups, WeightsGroup, select
 from placelogic.problem import closest
 from placelogic.program.catalog import KINDS, STATE_DIMS
 from placelogic.program.expr import Expr
@@ -19,10 +19,10 @@ from placelogic.syntax import ast
 
 
 def read_weights(
-    items: Sequence[Item], sizes: Sizes, stages: Stages | None, splits: tuple[Split, ...], log: Log
+    items: Sequence[Item], sizes: Declared, stages: Stages | None, splits: tuple[Split, ...], log: Log
 ) -> Groups:
     """All weights, trained or frozen; logs when there are none."""
-    members: dict[str, Group] = {}
+    members: dict[str, WeightsGroup] = {}
     for item in select(items, ast.WeightsStmt):
         node = item.statement
         assert isinstance(node, ast.WeightsStmt)
@@ -44,8 +44,8 @@ def read_weights(
 
 
 def _group(
-    node: ast.WeightsStmt, item: Item, sizes: Sizes, stages: Stages | None, splits: tuple[Split, ...], log: Log
-) -> Group:
+    node: ast.WeightsStmt, item: Item, sizes: Declared, stages: Stages | None, splits: tuple[Split, ...], log: Log
+) -> WeightsGroup:
     kind = "matrix"
     size: Expr | None = None
     layers: Expr | None = None
@@ -72,7 +72,7 @@ def _group(
                 uses = _uses(node.name, prop, item, sizes, stages, splits, log)
             case ast.RoutedProp(axis):
                 routed = sizes.product(axis, item)
-    return Group(node.name, kind, size, layers, dims, uses, routed, False, item)
+    return WeightsGroup(node.name, kind, size, layers, dims, uses, routed, False, item)
 
 
 def _check_dims(names: tuple[str, ...], item: Item, span: Span, log: Log) -> None:
@@ -87,7 +87,7 @@ def _uses(
     name: str,
     prop: ast.UsedOnProp,
     item: Item,
-    sizes: Sizes,
+    sizes: Declared,
     stages: Stages | None,
     splits: tuple[Split, ...],
     log: Log,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from placelogic.elaborate.log import Item, Log
-from placelogic.elaborate.sizes import Sizes
+from placelogic.elaborate.sizes import Declared
 from placelogic.elaborate.targets import select
 from placelogic.problem import closest
 from placelogic.program.catalog import SCHEDULES, SPLITS
@@ -16,7 +16,7 @@ from placelogic.source import NOWHERE
 from placelogic.syntax import ast
 
 
-def read_work(items: Sequence[Item], sizes: Sizes, log: Log) -> Work:
+def read_work(items: Sequence[Item], sizes: Declared, log: Log) -> Work:
     splits = _splits(items, sizes, log)
     objective: Literal["mean", "sum"] = "mean"
     even = True
@@ -45,7 +45,7 @@ def _only(items: Sequence[Item], kind: type, word: str, key: Callable[[ast.State
     return found[:1]
 
 
-def _splits(items: Sequence[Item], sizes: Sizes, log: Log) -> tuple[Split, ...]:
+def _splits(items: Sequence[Item], sizes: Declared, log: Log) -> tuple[Split, ...]:
     """One dimension per atom. `tokens` is any share of the tokens: batch and sequence say more."""
     found: dict[str, tuple[Split, Item, ast.SplitStmt]] = {}
     for item in select(items, ast.SplitStmt):
@@ -68,7 +68,7 @@ def _splits(items: Sequence[Item], sizes: Sizes, log: Log) -> tuple[Split, ...]:
     return tuple(split for split, _, _ in found.values())
 
 
-def _feeds(items: Sequence[Item], sizes: Sizes, log: Log) -> tuple[Feed, ...]:
+def _feeds(items: Sequence[Item], sizes: Declared, log: Log) -> tuple[Feed, ...]:
     found: dict[str, Feed] = {}
     for item in select(items, ast.FeedStmt):
         node = item.statement
@@ -81,7 +81,7 @@ def _feeds(items: Sequence[Item], sizes: Sizes, log: Log) -> tuple[Feed, ...]:
     return tuple(found.values())
 
 
-def _microbatches(items: Sequence[Item], sizes: Sizes, log: Log) -> Expr:
+def _microbatches(items: Sequence[Item], sizes: Declared, log: Log) -> Expr:
     for item in _only(items, ast.MicrobatchesStmt, "microbatches", lambda s: s.count, log):
         node = item.statement
         assert isinstance(node, ast.MicrobatchesStmt)
@@ -91,7 +91,7 @@ def _microbatches(items: Sequence[Item], sizes: Sizes, log: Log) -> Expr:
     return number(1)
 
 
-def _losses(items: Sequence[Item], sizes: Sizes, splits: tuple[Split, ...], log: Log) -> tuple[LossTerm, ...]:
+def _losses(items: Sequence[Item], sizes: Declared, splits: tuple[Split, ...], log: Log) -> tuple[LossTerm, ...]:
     terms: dict[str | None, LossTerm] = {}
     for item in select(items, ast.LossStmt):
         node = item.statement
@@ -111,7 +111,7 @@ def _losses(items: Sequence[Item], sizes: Sizes, splits: tuple[Split, ...], log:
     return tuple(terms.values()) or (LossTerm(None, True, (), False, NOWHERE),)
 
 
-def read_stages(items: Sequence[Item], sizes: Sizes, splits: Sequence[Split], log: Log) -> Stages | None:
+def read_stages(items: Sequence[Item], sizes: Declared, splits: Sequence[Split], log: Log) -> Stages | None:
     """The pipeline axis; `1f1b` where no schedule is given."""
     for item in _only(items, ast.StagesStmt, "stages", lambda s: (s.axis.names, s.schedule, s.chunks), log):
         node = item.statement

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from placelogic.layers.crossing import SHARE, Lay
+from placelogic.layers.crossing import PARTIAL, Lay
 from placelogic.program import block as bl
 from placelogic.program.block import Block, Dims
 
@@ -30,7 +30,7 @@ def put_together(block: Block, op: bl.Concat, come: Sequence[Lay], want: Lay) ->
     """How the result of a concat lies, and for each part how it is to lie, and whether its gradient comes back as
     shares: where others are cut on a dimension that it does not have."""
     dims = [block.tensors[tensor][:-1] for tensor in op.inputs]
-    if SHARE in come:
-        return SHARE, [(lay if lay == SHARE else None, False) for lay in come]
+    if PARTIAL in come:
+        return PARTIAL, [(lay if lay == PARTIAL else None, False) for lay in come]
     made = want if want in dims[0] else next((lay for lay in come if lay in dims[0]), None)
     return made, [(made, False) if made in its else (None, made is not None) for its in dims]

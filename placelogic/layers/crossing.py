@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from placelogic.compat import assert_never
-from placelogic.layers.wants import SHARE
+from placelogic.layers.wants import PARTIAL
 from placelogic.program import block as bl
 from placelogic.program.ops import Origin
 from placelogic.program.plan import Move
 
 Lay = str | None
-"""None: whole on every device; a dimension: cut on it; `SHARE`."""
+"""None: whole on every device; a dimension: cut on it; `PARTIAL`."""
 
 
 def crossing(come: Lay, target: Lay, part: bool, origin: Origin) -> tuple[Move, Move]:
@@ -17,7 +17,7 @@ def crossing(come: Lay, target: Lay, part: bool, origin: Origin) -> tuple[Move, 
     or in shares (`part`)."""
     if come == target:
         return Move("none", origin), Move("sum" if part else "none", origin)
-    if come == SHARE:
+    if come == PARTIAL:
         if target is None:
             return Move("sum", origin), Move("sum" if part else "none", origin)
         return Move("scatter", origin, target), Move("gather", origin, target)

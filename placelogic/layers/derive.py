@@ -185,7 +185,7 @@ def _check_split(
     if weights.frozen or elsewhere or any(need.axis == axis for need in found.walk.needs):
         return
     for gradient in mine:
-        if all(axis in term.share for part in gradient.value.parts.values() for term in part.terms):
+        if all(axis in term.partial for part in gradient.value.parts.values() for term in part.terms):
             continue
         op = _op(layers, gradient)
         dim = next(split.dim for split in program.work.splits if split.axis == axis)
@@ -209,7 +209,7 @@ def _block(layers: Layers, gradient: Gradient) -> Block:
 
 
 def _share(gradient: Gradient, axis: str) -> bool:
-    return any(axis in term.share for part in gradient.value.parts.values() for term in part.terms)
+    return any(axis in term.partial for part in gradient.value.parts.values() for term in part.terms)
 
 
 def _meets(plan: Plan, gradient: Gradient, axis: str) -> bool:

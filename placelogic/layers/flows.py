@@ -68,18 +68,18 @@ def _when(known: list[tuple[Compare, ...]], every: Sequence[Case]) -> When:
 
 
 def _share(gradient: Gradient) -> frozenset[str]:
-    return frozenset(axis for part in gradient.value.parts.values() for term in part.terms for axis in term.share)
+    return frozenset(axis for part in gradient.value.parts.values() for term in part.terms for axis in term.partial)
 
 
 def _path(term: Term, usual: frozenset[str]) -> Path:
     lost = term.lost | term.folded
     return Path(
-        term.scale.expr(), term.share - usual, usual - term.share, term.tied, lost, term.counted, term.through, term.heaped
+        term.scale.expr(), term.partial - usual, usual - term.partial, term.tied, lost, term.counted, term.through, term.summed_in_place
     )
 
 
 def _is_plain(path: Path) -> bool:
-    return path.scale == number(1) and not (path.shares or path.copies or path.tied or path.lost)
+    return path.scale == number(1) and not (path.partial or path.copies or path.tied or path.lost)
 
 
 def needs(every: Sequence[Case], blocks: Sequence[Block]) -> tuple[Need, ...]:

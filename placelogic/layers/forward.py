@@ -27,7 +27,7 @@ from placelogic.layers.values import (
     product,
     share,
     through,
-    torn,
+    unsummed,
     without,
 )
 from placelogic.program import block as bl
@@ -143,7 +143,7 @@ def _linear(block: Block, op: bl.Linear, name: int, value: Value, work: Mapping[
             raise Misfit(axis, "its part", does="makes", dim=cut, gets=lies(dim))
         else:
             shape[axis] = cut
-            out = each(out, torn(axis), shape)
+            out = each(out, unsummed(axis), shape)
     return out
 
 
@@ -212,7 +212,7 @@ def _dispatch(
     for axis in work:  # along which each device has experts of its own
         if axis in value.shape:
             raise Misfit(axis, "tokens", gets=lies(value.shape[axis]))
-        out = each(out, torn(axis), {**out.shape, axis: block.tensors[op.output][0]})
+        out = each(out, unsummed(axis), {**out.shape, axis: block.tensors[op.output][0]})
     return out
 
 

@@ -19,7 +19,7 @@ from placelogic.layers.values import (
     once,
     shared,
     tied,
-    torn,
+    unsummed,
     whole,
     without,
 )
@@ -48,7 +48,7 @@ def alone(value: Value, axis: str, move: Move | None = None) -> Value:
     def change(term: Term) -> Term:
         return replace(
             term,
-            share=term.share - {axis},
+            partial=term.partial - {axis},
             tied=term.tied - {axis},
             lost=term.lost - {axis},
             folded=term.folded - {axis},
@@ -88,7 +88,7 @@ def moved_forward(value: Value, move: Move, axis: str) -> Value:
             if dim is not None:
                 raise Misfit(axis, "moved", does="cuts", dim=move.dim, gets=lies(dim))
             shape[axis] = move.dim or ""
-            change = torn(axis)
+            change = unsummed(axis)
         case "exchange":
             if dim != move.dim:
                 raise Misfit(axis, "moved", does="exchanges pieces of", dim=move.dim, gets=lies(dim))
@@ -100,7 +100,7 @@ def moved_forward(value: Value, move: Move, axis: str) -> Value:
         case "root":
             if dim is not None:
                 raise Misfit(axis, "one piece to all", dim=dim)
-            change = torn(axis)
+            change = unsummed(axis)
         case _:
             raise AssertionError(move.kind)
     return _stated(each(value, change, shape), move)
@@ -152,7 +152,7 @@ def _nothing(term: Term) -> Term:
 
 def _summed(axis: str, count: Scale, mean: bool):  # type: ignore[no-untyped-def]
     def change(term: Term) -> Term:
-        if axis in term.share:
+        if axis in term.partial:
             divided = count.inverse() if mean else ONE
             return replace(whole(term, axis), scale=term.scale * divided)
         return term if mean else replace(term, scale=term.scale * count, counted=term.counted | {axis})
@@ -167,7 +167,7 @@ def _folded(axis: str, count: Scale, mean: bool):  # type: ignore[no-untyped-def
         if axis in term.folded:  # all have the same already
             return term if mean else replace(term, scale=term.scale * count, counted=term.counted | {axis})
         scale = term.scale * count.inverse() if mean else term.scale
-        return replace(term, scale=scale, folded=term.folded | {axis}, heaped=term.heaped | {axis})
+        return replace(term, scale=scale, folded=term.folded | {axis}, summed_in_place=term.summed_in_place | {axis})
 
     return change
 
@@ -180,7 +180,7 @@ def _own_piece(axis: str, dim: str, shape: Shape):  # type: ignore[no-untyped-de
     """Cut without adding up. Where a device's share is nothing outside of the piece it keeps, that is all of it."""
 
     def change(term: Term) -> Term:
-        if axis in term.share and (axis, dim, cutting(shape, dim)) in term.aligned:
+        if axis in term.partial and (axis, dim, cutting(shape, dim)) in term.aligned:
             return whole(term, axis)
         return tied(axis)(term)
 

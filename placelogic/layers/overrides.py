@@ -171,10 +171,10 @@ _BY = {
 
 _DONE = {
     "none": "nothing crosses between devices",
-    "sum": "shares are added up",
-    "mean": "shares are averaged",
-    "scatter": "shares are added up and cut",
-    "scatter_mean": "shares are averaged and cut",
+    "sum": "partial values are added up",
+    "mean": "partial values are averaged",
+    "scatter": "partial values are added up and cut",
+    "scatter_mean": "partial values are averaged and cut",
     "gather": "pieces are gathered",
     "slice": "the tensor is cut",
     "exchange": "pieces are exchanged",

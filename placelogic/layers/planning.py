@@ -10,7 +10,7 @@ from __future__ import annotations
 from msgspec import Struct, field
 
 from placelogic.layers.attending import attended, put_together
-from placelogic.layers.crossing import SHARE, Lay, crossing, written
+from placelogic.layers.crossing import PARTIAL, Lay, crossing, written
 from placelogic.layers.places import ANY, check_sides, experts_dim, sent_whole, split_dim, stated_dim, weights_dim
 from placelogic.layers.wants import wants
 from placelogic.problem import Problem, SpecError
@@ -56,7 +56,7 @@ class AxisPlan(Struct):
     def _settled(self, tensor: str, made: Lay, last: bool) -> Lay:
         """What a tensor is right after it is made: shares are added up, unless a person does that later."""
         want = self.wanted.get(tensor)
-        target = want if made == SHARE and want != SHARE else made
+        target = want if made == PARTIAL and want != PARTIAL else made
         target = self._back.get(tensor, target)
         if tensor == self.block.result and not last:
             target = self.leaves
@@ -71,7 +71,7 @@ class AxisPlan(Struct):
     def _take(self, index: int, slot: int, target: Lay, partial: bool = False) -> Lay:
         """The reader gets its input as `target`; `partial`: its gradient comes back as shares."""
         tensor = inputs(self.block.operations[index])[slot]
-        if target == SHARE:
+        if target == PARTIAL:
             target = self.lay[tensor]
         self._read.setdefault(tensor, {}).setdefault((target, partial), []).append((index, slot))
         return target
@@ -85,13 +85,13 @@ class AxisPlan(Struct):
                 return self._bias(index, op, come[0])
             case bl.Embedding():
                 return self._embedding(index, op, come[0])
-            case bl.Multiply() if SHARE in come:
+            case bl.Multiply() if PARTIAL in come:
                 return self._share_of_a_product(index, come)
             case bl.Add() | bl.Multiply():
                 target = self._common(op.output, come)
                 for slot in range(len(come)):
-                    self._take(index, slot, SHARE if come[slot] == SHARE else target)
-                return SHARE if SHARE in come else target
+                    self._take(index, slot, PARTIAL if come[slot] == PARTIAL else target)
+                return PARTIAL if PARTIAL in come else target
             case bl.Concat():
                 made, targets = put_together(self.block, op, come, self.wanted.get(op.output))
                 for slot, (target, partial) in enumerate(targets):
@@ -127,7 +127,7 @@ class AxisPlan(Struct):
             return self._take(index, 0, cut)
         made = self._take(index, 0, self._kept(op, come, mixed(op)))
         # Of shares it makes nothing that could be added up later; that is told (FW03) where it is proved.
-        return None if made == SHARE and needs_right(op) else made
+        return None if made == PARTIAL and needs_right(op) else made
 
     def _kept(self, op: bl.Operation, come: Lay, needed: tuple[str, ...]) -> Lay:
         """The input of an operation that needs the whole of some dimensions and works on others as they come."""
@@ -148,7 +148,7 @@ class AxisPlan(Struct):
             return self._take(index, 0, cut)
         if cut in op.contracted:
             self._take(index, 0, cut)
-            return SHARE
+            return PARTIAL
         self._take(index, 0, None, partial=True)
         return cut
 
@@ -163,9 +163,9 @@ class AxisPlan(Struct):
         if come == cut:
             self.work[index] = Work(weights=cut)
             return self._take(index, 0, come)
-        if come == SHARE:
+        if come == PARTIAL:
             self.work[index] = Work(weights=cut)  # its pieces, with zeros for the rest, are shares too
-            return self._take(index, 0, SHARE)
+            return self._take(index, 0, PARTIAL)
         raise SpecError(
             Problem(
                 "PL382",
@@ -184,7 +184,7 @@ class AxisPlan(Struct):
         check_sides(self.block, op, cut, self.axis)
         self.work[index] = Work(weights=cut)
         self._take(index, 0, None)
-        return SHARE if cut == op.vocabulary else cut
+        return PARTIAL if cut == op.vocabulary else cut
 
     def _needs_all(self, op: bl.Operation) -> SpecError:
         name = weights_of(op)
@@ -195,23 +195,23 @@ class AxisPlan(Struct):
     def _common(self, output: str, come: list[Lay]) -> Lay:
         """How two tensors meet: as the result is wanted, or as one of them is cut already."""
         want = self.wanted.get(output)
-        cut = list(dict.fromkeys(lay for lay in come if lay not in (None, SHARE)))
-        if SHARE in come:
+        cut = list(dict.fromkeys(lay for lay in come if lay not in (None, PARTIAL)))
+        if PARTIAL in come:
             return None
-        if want is not None and want != SHARE:
+        if want is not None and want != PARTIAL:
             return want
         return cut[0] if len(cut) == 1 else None
 
     def _share_of_a_product(self, index: int, come: list[Lay]) -> Lay:
         """Shares times what is whole are shares, and so is the gradient of what is whole. Shares of both are
         added up first."""
-        if come.count(SHARE) > 1:
+        if come.count(PARTIAL) > 1:
             for slot in range(len(come)):
                 self._take(index, slot, None)
             return None
         for slot, lay in enumerate(come):
-            self._take(index, slot, SHARE if lay == SHARE else None, partial=lay != SHARE)
-        return SHARE
+            self._take(index, slot, PARTIAL if lay == PARTIAL else None, partial=lay != PARTIAL)
+        return PARTIAL
 
     def _attention(self, index: int, op: bl.Attention, come: list[Lay]) -> Lay:
         trades = self._trades()
@@ -242,10 +242,10 @@ class AxisPlan(Struct):
             self.work[index] = Work(pieces=experts)
             self._take(index, 0, made)
             self._take(index, 1, None, partial=True)
-            return SHARE
+            return PARTIAL
         tokens = self.block.tensors[op.router]
         rest = made is not None and made != experts and made not in tokens
-        if made == SHARE or rest and scores is None:
+        if made == PARTIAL or rest and scores is None:
             self._take(index, 0, made)
             self._take(index, 1, None, partial=True)
             return made

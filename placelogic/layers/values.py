@@ -23,9 +23,9 @@ Piece = tuple[str, str, tuple[str, ...]]
 
 
 class Term(Struct, frozen=True):
-    """`share`: axes along which devices hold addable shares. `tied`: axes along which each device has, of its
+    """`partial`: axes along which devices hold parts that add up to it. `tied`: axes along which each device has, of its
     own piece, its own share only, the others are lost. `lost`: axes along which this is no value any more.
-    `through`: what a person stated on the way. `counted`: axes along which copies were added up, `heaped`: along which
+    `through`: what a person stated on the way. `counted`: axes along which copies were added up, `summed_in_place`: along which
     pieces were added up place by place, whatever came of it later.
 
     Of gradients only, until an operation cannot hand it on: `folded`: axes that cut a dimension, along which the
@@ -34,19 +34,19 @@ class Term(Struct, frozen=True):
     of it where just the axes that stand there too, in this order, cut it already."""
 
     scale: Scale = ONE
-    share: frozenset[str] = frozenset()
+    partial: frozenset[str] = frozenset()
     tied: frozenset[str] = frozenset()
     lost: frozenset[str] = frozenset()
     counted: frozenset[str] = frozenset()
     through: tuple[Origin, ...] = ()
     folded: frozenset[str] = frozenset()
     aligned: frozenset[Piece] = frozenset()
-    heaped: frozenset[str] = frozenset()
+    summed_in_place: frozenset[str] = frozenset()
 
     @property
     def same(self) -> tuple[object, ...]:
         """What decides what it is worth."""
-        return self.scale, self.share, self.tied, self.lost, self.folded, self.aligned
+        return self.scale, self.partial, self.tied, self.lost, self.folded, self.aligned
 
 
 class Part(Struct, frozen=True):
@@ -163,7 +163,7 @@ def tied(axis: str):  # type: ignore[no-untyped-def]
     """Cut without adding up: of a share, each device keeps its own piece of its own share."""
 
     def change(term: Term) -> Term:
-        if axis in term.share:
+        if axis in term.partial:
             return replace(whole(term, axis), tied=term.tied | {axis})
         return term
 
@@ -173,7 +173,7 @@ def tied(axis: str):  # type: ignore[no-untyped-def]
 def whole(term: Term, axis: str) -> Term:
     """No share any more along the axis, and so not about a piece of it either."""
     kept = frozenset(piece for piece in term.aligned if piece[0] != axis)
-    return replace(term, share=term.share - {axis}, aligned=kept)
+    return replace(term, partial=term.partial - {axis}, aligned=kept)
 
 
 def aligned(value: Value, piece: Piece) -> Value:
@@ -181,12 +181,12 @@ def aligned(value: Value, piece: Piece) -> Value:
     return each(value, lambda term: replace(term, aligned=term.aligned | {piece}))
 
 
-def torn(axis: str):  # type: ignore[no-untyped-def]
+def unsummed(axis: str):  # type: ignore[no-untyped-def]
     """Of shares, a device's own one is used as if it were all: the others are lost."""
 
     def change(term: Term) -> Term:
-        if axis in term.share:
-            return replace(term, share=term.share - {axis}, lost=term.lost | {axis})
+        if axis in term.partial:
+            return replace(term, partial=term.partial - {axis}, lost=term.lost | {axis})
         return term
 
     return change
@@ -197,8 +197,8 @@ def shared(axis: str):  # type: ignore[no-untyped-def]
 
     def change(term: Term) -> Term:
         if axis in term.folded:
-            return replace(term, folded=term.folded - {axis}, heaped=term.heaped - {axis})
-        return replace(term, share=term.share | {axis})
+            return replace(term, folded=term.folded - {axis}, summed_in_place=term.summed_in_place - {axis})
+        return replace(term, partial=term.partial | {axis})
 
     return change
 
@@ -217,12 +217,12 @@ def product(term: Term, other: Term) -> Term:
     shares of both are not. Or a value times a value. What was added up place by place is lost before it gets here."""
     return Term(
         term.scale * other.scale,
-        term.share | other.share,
+        term.partial | other.partial,
         term.tied,
-        term.lost | other.lost | (term.share & other.share),
+        term.lost | other.lost | (term.partial & other.partial),
         term.counted | other.counted,
         once(other.through, term.through),
-        heaped=term.heaped,
+        summed_in_place=term.summed_in_place,
     )
 
 

@@ -11,19 +11,19 @@ from placelogic.program.block import Block
 from placelogic.program.operations import mixed, needs_right
 from placelogic.program.program import Program
 
-SHARE = "+"
+PARTIAL = "+"
 """Devices hold shares that a person adds up later on."""
 
 
 def wants(program: Program, block: Block, axis: str, result: str | None) -> dict[str, str]:
-    """tensor -> the dimension it is wanted cut on, or `SHARE`. `result`: how the next block wants what this
+    """tensor -> the dimension it is wanted cut on, or `PARTIAL`. `result`: how the next block wants what this
     one leaves."""
     found: dict[str, str] = {}
     if result is not None:
         found[block.result] = result
 
     def want(tensor: str, dim: str | None) -> None:
-        if dim is not None and (dim == SHARE or dim in block.tensors[tensor]):
+        if dim is not None and (dim == PARTIAL or dim in block.tensors[tensor]):
             found.setdefault(tensor, dim)
 
     for op in reversed(block.operations):
@@ -33,9 +33,9 @@ def wants(program: Program, block: Block, axis: str, result: str | None) -> dict
                 if axis not in op.axes:
                     want(op.input, out)
                 elif op.kind in ("reduce", "reduce_scatter"):
-                    found[op.input] = SHARE
+                    found[op.input] = PARTIAL
                 elif op.kind in ("gather", "all_to_all"):
-                    found[op.input] = op.dim or SHARE
+                    found[op.input] = op.dim or PARTIAL
             case bl.Linear():
                 cut = weights_dim(program, block, op, axis)
                 if cut is not None and cut == experts_dim(block, op):
@@ -45,18 +45,18 @@ def wants(program: Program, block: Block, axis: str, result: str | None) -> dict
                     want(op.input, stated_dim(program, block, op, axis) or kept)
             case bl.Bias():
                 pieces = weights_dim(program, block, op, axis) is not None
-                want(op.input, out or (SHARE if pieces else stated_dim(program, block, op, axis)))
+                want(op.input, out or (PARTIAL if pieces else stated_dim(program, block, op, axis)))
             case bl.Add() | bl.Multiply() | bl.Concat():
                 for tensor in op.inputs:
                     want(tensor, out)
             case bl.Dispatch():
-                want(op.input, None if out in (SHARE, block.tensors[op.output][0]) else out)
+                want(op.input, None if out in (PARTIAL, block.tensors[op.output][0]) else out)
             case bl.Combine():
                 want(op.input, out)
             case bl.Attention() | bl.CrossEntropy() | bl.Embedding():
                 pass  # they decide for themselves
             case _:  # of one tensor, at each place or along the dimensions that it mixes
-                lost = out in mixed(op) or (out == SHARE and needs_right(op))
+                lost = out in mixed(op) or (out == PARTIAL and needs_right(op))
                 want(op.input, stated_dim(program, block, op, axis) or (None if lost else out))
     return found
 
@@ -72,7 +72,7 @@ def stream(program: Program, blocks: tuple[Block, ...], axis: str) -> tuple[str 
             found[position] = after = split
             continue
         wanted = wants(program, block, axis, after).get(block.input)
-        found[position] = after = None if wanted == SHARE else wanted
+        found[position] = after = None if wanted == PARTIAL else wanted
     for position, block in enumerate(blocks[:-1]):
         if block.repeat is not None:  # what a layer leaves lies as the next layer reads it
             found[position + 1] = found[position]

@@ -20,7 +20,7 @@ from placelogic.syntax import ast
 from placelogic.syntax.unparse import axes_text, op_text, statement_text, target_text
 
 
-class Place(Struct, frozen=True):
+class Site(Struct, frozen=True):
     """Where a finding points: the innermost statement or operation, and the step block around it."""
 
     source: str
@@ -30,7 +30,7 @@ class Place(Struct, frozen=True):
     finding: Finding
 
 
-def locate(file: ast.File, source: str, spec: str, finding: Finding) -> Place | None:
+def locate(file: ast.File, source: str, spec: str, finding: Finding) -> Site | None:
     """None when the finding lies in another file, or on nothing that an edit could change."""
     if finding.span.path != file.path:
         return None
@@ -41,7 +41,7 @@ def locate(file: ast.File, source: str, spec: str, finding: Finding) -> Place | 
         node = _at(statement, finding.span)
         if node is not None:
             step = statement if isinstance(statement, ast.StepStmt) else None
-            return Place(source, node, step, body, finding)
+            return Site(source, node, step, body, finding)
     return None
 
 
@@ -58,7 +58,7 @@ def _at(node: object, span: Span) -> object | None:
     return node if node.span == span else None
 
 
-def candidates(place: Place) -> Iterator[Edit]:
+def candidates(place: Site) -> Iterator[Edit]:
     """In the order in which they are tried."""
     source, finding, node = place.source, place.finding, place.node
     axes = ", ".join(finding.axes)
@@ -133,7 +133,7 @@ def _with(node, **changes):
     return changed(node, **changes)
 
 
-def _start(place: Place) -> Iterator[Edit]:
+def _start(place: Site) -> Iterator[Edit]:
     statement = next((s for s in place.body if isinstance(s, ast.InitStmt) and _inside(place.node, s)), None)
     if statement is None:
         return
@@ -195,7 +195,7 @@ def _placement(node: ast.PlaceStmt, finding: Finding) -> Iterator[Edit]:
 # --- inside a step block --------------------------------------------------------------------
 
 
-def _in_step(place: Place, step: ast.StepStmt) -> Iterator[Edit]:
+def _in_step(place: Site, step: ast.StepStmt) -> Iterator[Edit]:
     source, finding, node = place.source, place.finding, place.node
     axes = ", ".join(finding.axes)
     end = next((op for op in step.body if isinstance(op, (ops.Clip, ops.Update))), None)
@@ -281,7 +281,7 @@ def _rewritten(source: str, step: ast.StepStmt, body: tuple[ops.Op, ...], says: 
     return Edit(step.span, text, f"{says}, in the step of line {step.span.line}")
 
 
-def _factors(place: Place) -> Iterator[str]:
+def _factors(place: Site) -> Iterator[str]:
     """Factors that a forgotten or surplus division usually is."""
     names = list(place.finding.axes)
     for statement in place.body:

@@ -16,15 +16,15 @@ from placelogic.program.ops import Origin
 from placelogic.program.plan import Dealt, Plan
 from placelogic.source import Span
 
-Kind = Literal["share", "copy", "own", "absent"]
+Kind = Literal["partial", "replicated", "shard", "absent"]
 
 
 class Fact(Struct, frozen=True):
     """One weight group along one atom.
 
-    `share`: devices hold different, addable parts. The part belongs to a work item (`part`
+    `partial`: devices hold different, addable parts. The part belongs to a work item (`part`
     "item"), to a piece of the activations ("activation") or to one of two uses ("use").
-    `copy`: everyone holds the whole value. `own`: each holds its own elements, complete.
+    `replicated`: everyone holds the whole value. `shard`: each holds its own elements, complete.
     `absent`: the parameters are not there, nothing can be computed.
     `routed`: what the kind says is then sent to the owner of each element, and summed there.
     `because`: the rule in words, for reports. `span`: the statement it rests on.
@@ -43,20 +43,20 @@ Facts = Mapping[str, Mapping[str, Fact]]
 
 
 class Path(Struct, frozen=True):
-    """One way by which a gradient comes to weights, against what the facts say. `shares`, `copies`: the axes along
+    """One way by which a gradient comes to weights, against what the facts say. `partial`, `copies`: the axes along
     which it is such, and otherwise than the fact has it; `tied`: axes along which each device has, of
     its own piece, its own share only. `lost`: axes along which it is no gradient any more. `counted`: axes
-    along which copies were added up. `through`: what a person stated on the way, in the order of the pass. `heaped`:
+    along which copies were added up. `through`: what a person stated on the way, in the order of the pass. `summed_in_place`:
     axes along which pieces were added up place by place."""
 
     scale: Expr
-    shares: frozenset[str]
+    partial: frozenset[str]
     copies: frozenset[str]
     tied: frozenset[str]
     lost: frozenset[str]
     counted: frozenset[str]
     through: tuple[Origin, ...]
-    heaped: frozenset[str] = frozenset()
+    summed_in_place: frozenset[str] = frozenset()
 
 
 Parts = tuple[tuple[int, tuple[Path, ...]], ...]

@@ -52,7 +52,7 @@ def blame(
                 return sentence("GI06", "mixed", (names[index],), why=kind.fault)
     every = [f for items in table.factors.values() for f in items.values()]
     by_turn = _by_turn(table)
-    left = lying("share")
+    left = lying("partial")
     if by_turn is not None and len(set(by_turn.values())) > 1:
         lost = [turn for turn, fs in by_turn.items() if set(fs) == {Fraction(0)}]
         if lost:
@@ -133,7 +133,7 @@ def _tokens_of(program: Program, term: str | None, axes: tuple[str, ...]) -> tup
 def _in_parts(terms: tuple[Term, ...], sizes: Sizes, env: Mapping[str, int], weights: Weights) -> bool:
     """Whether devices along some axis would have parts only, if there were several."""
     return any(
-        kind.value in ("share", "root") and members(weights, sizes, axis) != ONE
+        kind.value in ("partial", "root") and members(weights, sizes, axis) != ONE
         for t in terms
         if live(t, sizes, env)
         for axis, kind in zip(sizes.axis_names, t.kinds)

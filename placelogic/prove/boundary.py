@@ -178,7 +178,7 @@ def _blamed(one: Obligation) -> frozenset[str]:
     assert one.through is not None
     found: set[str] = set()
     for path in one.through.flow.paths:
-        found |= path.tied | path.lost | path.counted | path.shares | path.copies
+        found |= path.tied | path.lost | path.counted | path.partial | path.copies
     return frozenset(found)
 
 
@@ -191,10 +191,10 @@ def _wrong(one: Obligation, crossing: Crossing, table: Table, sizes: Sizes) -> t
         paths = one.through.flow.paths
         if any(axis in path.tied for path in paths):
             return "tied", {}
-        return "heaped" if any(axis in path.lost & path.heaped for path in paths) else "combined", {}
+        return "summed_in_place" if any(axis in path.lost & path.summed_in_place for path in paths) else "combined", {}
     if factors == {Fraction(0)}:
         return "nothing", {}
-    if any(kind.value == "share" for term in terms for kind in term.kinds) and Fraction(0) in factors:
+    if any(kind.value == "partial" for term in terms for kind in term.kinds) and Fraction(0) in factors:
         return "shares", {}
     if len(factors) == 1:
         (factor,) = factors

@@ -38,7 +38,7 @@ def sum_differs(
             if kind.mixed:
                 ruined.append(both(term.when, kind.ruined))
             size = members(axis)
-            if size == ONE or (kind.value == "copy" and not kind.tied):
+            if size == ONE or (kind.value == "replicated" and not kind.tied):
                 continue
             x, w = var(f"x.{axis}"), var(f"w.{axis}")
             ranges += [test(">=", w), test("<", w, size)]
@@ -46,9 +46,9 @@ def sum_differs(
                 v = var(f"v.{axis}")
                 condition.append(test("=", w, v))
                 ranges += [test(">=", v), test("<", v, size)]
-            if kind.value == "copy":
+            if kind.value == "replicated":
                 continue
-            condition.append(test("=", x, w) if kind.value == "share" else test("=", w, const(kind.root)))
+            condition.append(test("=", x, w) if kind.value == "partial" else test("=", w, const(kind.root)))
             ranges += [test(">=", x), test("<", x, size)]
         cases.append((both(*condition), term.scale))
     wrong = differs(tuple(cases), const(times))

@@ -29,13 +29,13 @@ def stack(layout: Layout, axis: str) -> Stack | None:
 class Kind(Struct, frozen=True):
     """A gradient along one axis.
 
-    `share`: devices hold different addable parts. `copy`: all hold the whole. `root`: all hold
+    `partial`: devices hold different addable parts. `replicated`: all hold the whole. `root`: all hold
     what device `root` had. With `cut`, each device has only its own elements of that.
     `mixed` (from the sizes where `ruined` holds) is not a value anyone can use; at smaller
     sizes it is what `before` says. `fault` tells how it came about. `tied`: of every share only the piece
     that its own device keeps is in it, the rest is lost (docs/layers.md)."""
 
-    value: Literal["share", "copy", "root"]
+    value: Literal["partial", "replicated", "root"]
     root: int = 0
     cut: Stack | None = None
     ruined: Formula = FALSE
@@ -47,12 +47,12 @@ class Kind(Struct, frozen=True):
         return self.ruined != FALSE
 
 
-SHARE = Kind("share")
-COPY = Kind("copy")
+PARTIAL = Kind("partial")
+REPLICATED = Kind("replicated")
 
 
-def own(cut: Stack) -> Kind:
-    return Kind("copy", cut=cut)
+def shard(cut: Stack) -> Kind:
+    return Kind("replicated", cut=cut)
 
 
 class Moved(Struct, frozen=True):
@@ -86,9 +86,9 @@ def reduce(kind: Kind, op: Literal["sum", "mean"], size: Ratio, into: Stack | No
     if kind.cut is not None:
         return Moved(spoil(kind, at_least(size, 2), "adds different elements at one offset"))
     match kind.value:
-        case "share":
-            return Moved(Kind("copy", cut=into, tied=kind.tied), ONE if op == "sum" else ONE / size)
-        case "copy" | "root":
+        case "partial":
+            return Moved(Kind("replicated", cut=into, tied=kind.tied), ONE if op == "sum" else ONE / size)
+        case "replicated" | "root":
             counted = op == "sum"
             return Moved(Kind(kind.value, kind.root, into, tied=kind.tied), size if counted else ONE, counted)
 
@@ -97,7 +97,7 @@ def gather(kind: Kind, size: Ratio) -> Moved:
     """Everyone collects all pieces along the axis."""
     if kind.mixed:
         return _where_not_ruined(kind, lambda value: gather(value, size))
-    if kind.value == "share":
+    if kind.value == "partial":
         return Moved(spoil(kind, at_least(size, 2), "gathers shares as if they were pieces"))
     return Moved(Kind(kind.value, kind.root, tied=kind.tied))
 
@@ -108,14 +108,14 @@ def route(kind: Kind, size: Ratio, owner: Stack) -> Moved:
     if kind.mixed:
         return _where_not_ruined(kind, lambda value: route(value, size, owner))
     match kind.value:
-        case "share":
-            return Moved(own(owner))
-        case "copy" | "root":
+        case "partial":
+            return Moved(shard(owner))
+        case "replicated" | "root":
             return Moved(Kind(kind.value, kind.root, owner), size, True)
 
 
 def settle(kind: Kind, room: Stack | None) -> Kind:
     """Accumulating into a buffer that has room for a shard only: a whole value is cut, a share stays whole."""
-    if room is None or kind.cut is not None or kind.value == "share":
+    if room is None or kind.cut is not None or kind.value == "partial":
         return kind
     return replace(kind, cut=room)

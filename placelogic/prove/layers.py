@@ -12,7 +12,7 @@ from placelogic.program.ops import Origin
 from placelogic.program.program import Program
 from placelogic.prove.differ import sum_differs
 from placelogic.prove.formula import FALSE, TRUE, Formula, at_least, both, either
-from placelogic.prove.kinds import COPY, SHARE, Kind, spoil
+from placelogic.prove.kinds import PARTIAL, REPLICATED, Kind, spoil
 from placelogic.prove.obligations import Obligation, Through
 from placelogic.prove.sizes import Sizes
 from placelogic.prove.values import Term, Trace
@@ -102,11 +102,11 @@ def term_of(axes: tuple[str, ...], path: Path, sizes: Sizes) -> Term:
     """A value of a tensor, or what a layer makes of a gradient, as a term: whole, or a share, along each axis."""
     kinds: list[Kind] = []
     for axis in axes:
-        kind = SHARE if axis in path.shares else COPY
+        kind = PARTIAL if axis in path.partial else REPLICATED
         if axis in path.tied:
             kind = replace(kind, tied=True)
         if axis in path.lost:
-            kind = spoil(kind, at_least(sizes.size(axis), 2), "is made of shares that cannot be combined so")
+            kind = spoil(kind, at_least(sizes.size(axis), 2), "is made of partial values that cannot be combined so")
         kinds.append(kind)
     scale = sizes.ratio(path.scale)
     return Term(scale, tuple(kinds), counted=tuple(sorted(path.counted)), unknown=Term(scale, ()).unknown)

@@ -62,8 +62,8 @@ def random_obligations(
     for line in weights.random:
         fact = facts[line.axis]
         activation = weights.activations.cut(line.axis)
-        parts = fact.kind == "share" or (activation is not None and activation.letter == "S")
-        if fact.kind == "own" and not parts:
+        parts = fact.kind == "partial" or (activation is not None and activation.letter == "S")
+        if fact.kind == "shard" and not parts:
             continue  # own parts of shared work: see ambiguous_streams
         several = at_least(members(weights, sizes, line.axis), 2)
         wrong = line.kind == "different" and not parts
@@ -90,7 +90,7 @@ def ambiguous_streams(program: Program) -> Iterator[Problem]:
             if line.kind == "different":
                 fact = program.facts[weights.name][line.axis]
                 activation = weights.activations.cut(line.axis)
-                own = fact.kind == "own" and not _own_layers(program, weights, line.axis)
+                own = fact.kind == "shard" and not _own_layers(program, weights, line.axis)
                 unclear = own and (activation is None or activation.letter != "S")
                 lines.setdefault((line.axis, line.origin), []).append(unclear)
     for (axis, origin), unclear in lines.items():

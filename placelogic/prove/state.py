@@ -74,7 +74,7 @@ def _gathered(reads: Sequence[Read], index: int, sizes: Sizes) -> Formula:
         for read in reads
         for terms in read.terms.values()
         for t in terms
-        if t.kinds[index].cut is None and t.kinds[index].value != "share" and not t.kinds[index].mixed
+        if t.kinds[index].cut is None and t.kinds[index].value != "partial" and not t.kinds[index].mixed
     ]
     return within_loop(either(*whole), sizes)
 
@@ -210,11 +210,11 @@ def replica_obligations(
             continue
         several = at_least(members(weights, sizes, axis), 2)
         unequal = [
-            both(read.when, t.when, not_zero(t.scale), several if t.kinds[index].value == "share" else t.kinds[index].ruined)
+            both(read.when, t.when, not_zero(t.scale), several if t.kinds[index].value == "partial" else t.kinds[index].ruined)
             for read in found
             for terms in read.terms.values()
             for t in terms
-            if t.kinds[index].value == "share" or t.kinds[index].mixed
+            if t.kinds[index].value == "partial" or t.kinds[index].mixed
         ]
         yield Obligation(
             name=f"replicas of {weights.name} over {axis} update alike",

@@ -69,7 +69,7 @@ def tabulated(
 
 
 def _matters(kind: Kind) -> bool:
-    return kind.value != "copy" or kind.mixed or kind.tied
+    return kind.value != "replicated" or kind.mixed or kind.tied
 
 
 def _factor(
@@ -86,7 +86,7 @@ def _factor(
             kind = term.kinds[index]
             if kind.tied:
                 return None
-            if kind.value == "share":
+            if kind.value == "partial":
                 met = met and device[place] == item[place]
             elif kind.value == "root":
                 met = met and item[place] == kind.root

@@ -12,7 +12,7 @@ from placelogic.program.facts import Fact, Flow, Path
 from placelogic.program.program import GatherGradients, LossTerm, Op, Program, Reduce, Scale, ScaleLoss, Weights
 from placelogic.prove import kinds
 from placelogic.prove.formula import TRUE, Formula, at_least, both, either
-from placelogic.prove.kinds import COPY, SHARE, Kind, stack
+from placelogic.prove.kinds import PARTIAL, REPLICATED, Kind, stack
 from placelogic.prove.ratio import Ratio
 from placelogic.prove.sizes import Sizes
 from placelogic.prove.values import Term, Value, initial_scale, members
@@ -45,14 +45,14 @@ class Group(Struct, frozen=True):
             fact = self.facts[axis]
             feed = self.program.work.feed(axis)
             match fact.kind:
-                case "share":
-                    kind = SHARE
+                case "partial":
+                    kind = PARTIAL
                     if fact.part == "item" and feed is not None and feed.kind == "same":
                         kind = Kind("root", 0)
-                case "copy" | "absent":  # absent parameters are an obligation of their own (FW01)
-                    kind = COPY
-                case "own":
-                    kind = kinds.own(stack(self.weights.params, axis) or ())
+                case "replicated" | "absent":  # absent parameters are an obligation of their own (FW01)
+                    kind = REPLICATED
+                case "shard":
+                    kind = kinds.shard(stack(self.weights.params, axis) or ())
                 case _:
                     assert_never(fact.kind)
             if fact.routed:
@@ -75,8 +75,8 @@ class Group(Struct, frozen=True):
         """A fresh gradient that came by this path instead."""
         moved = []
         for axis, kind in zip(self.axes, start.kinds):
-            if axis in path.shares | path.copies:
-                kind = Kind("share" if axis in path.shares else "copy", cut=kind.cut)
+            if axis in path.partial | path.copies:
+                kind = Kind("partial" if axis in path.partial else "replicated", cut=kind.cut)
             if axis in path.tied:
                 kind = replace(kind, tied=True)
             if axis in path.lost:

@@ -196,7 +196,7 @@ def _differs(program: Program, weights: Weights, read: Read, axis: str, sizes: S
     out: list[Formula] = []
     for term in (t for terms in read.terms.values() for t in terms):
         kind = term.kinds[index]
-        if kind.cut is not None or kind.value == "share":
+        if kind.cut is not None or kind.value == "partial":
             out.append(both(term.when, several, not_zero(term.scale)))
         if kind.mixed:
             out.append(both(term.when, kind.ruined))

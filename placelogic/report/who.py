@@ -72,13 +72,13 @@ def rows(program: Program) -> Iterator[Row]:
 
 def _starts(fact: Fact) -> str:
     match fact.kind, fact.part:
-        case "share", "item":
+        case "partial", "item":
             text = "share of the work"
-        case "share", "activation":
+        case "partial", "activation":
             text = "part of the activations"
-        case "share", _:
+        case "partial", _:
             text = "one of two uses"
-        case "own", _:
+        case "shard", _:
             text = "own shard, whole"
         case "absent", _:
             text = "cannot be computed"
@@ -113,7 +113,7 @@ def _combined(step: Step, axis: str, fact: Fact) -> str:
         return f"not combined {_where(said)}" if not fact.routed else f"as stated {_where(said)}"
     if fact.routed:
         return "summed at the owner"
-    return "NOT COMBINED" if fact.kind == "share" else "nothing to combine"
+    return "NOT COMBINED" if fact.kind == "partial" else "nothing to combine"
 
 
 def _published(step: Step, axis: str) -> str:

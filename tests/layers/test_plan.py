@@ -51,7 +51,7 @@ def test_nothing_is_wrong_in_what_is_derived() -> None:
         (term,) = part.terms
         assert part.times == 1 and term.scale.is_one and not term.tied and not term.lost
         vector = gradient.own == frozenset()
-        assert term.share == ({"dp", "cp", "tp"} if vector else {"dp", "cp"})
+        assert term.partial == ({"dp", "cp", "tp"} if vector else {"dp", "cp"})
 
 
 DIMS = "dims batch, sequence, hidden, ffn, heads, kv_heads, head, expert, vocab\n"

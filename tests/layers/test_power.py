@@ -60,12 +60,12 @@ backward y over tp by none scale 1
 
 def _free_sum(axis: str, count: object, mean: bool) -> Callable[[values.Term], values.Term]:
     """Summing copies counts them once."""
-    return lambda term: moving.replace(term, share=term.share - {axis})
+    return lambda term: moving.replace(term, partial=term.partial - {axis})
 
 
 def _keep(axis: str) -> Callable[[values.Term], values.Term]:
     """Cutting a share keeps it."""
-    return lambda term: moving.replace(term, share=term.share - {axis})
+    return lambda term: moving.replace(term, partial=term.partial - {axis})
 
 
 LOOSER = {
@@ -74,7 +74,7 @@ LOOSER = {
     "nothing has to be right": (walk, "needs_right", lambda op: ()),
     "gradients of a part are whole": (
         backward,
-        "share",
+        "partial",
         lambda value, axis, shape: values.replace(value, shape=dict(shape)),
     ),
     "pieces added up place by place are gradients": (

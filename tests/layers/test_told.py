@@ -240,7 +240,7 @@ forward r over tp by none
 def test_what_happens_forward_is_told_of_a_line_about_the_way_back() -> None:
     text = READ_BY_COLUMNS.partition("  r = ")[0] + "  g = gelu d\n}\nbackward d over tp by sum\n"
     (told,) = found(text)
-    assert (told.code, told.label) == ("FW06", "forward, shares are added up")
+    assert (told.code, told.label) == ("FW06", "forward, partial values are added up")
 
 
 def test_a_line_with_a_problem_is_told_once() -> None:
@@ -413,7 +413,7 @@ block layer {
     [
         ("backward a over tp, tq by sum", "tq", "through `a` is counted tq times: what arrives is whole on every device along tq,"),
         ("backward a over tq, tp by mean", "tp", "pieces of different places are added up along tp, place by place: what arrives is a piece"),
-        ("backward n over tq, tp by mean", "tp", "is multiplied by 1/tp: what arrives are shares, to be added up over tp"),
+        ("backward n over tq, tp by mean", "tp", "is multiplied by 1/tp: what arrives is partial, to be added up over tp"),
         ("backward n over tp by slice", "tp", "each device keeps only its own piece of its own share along tp"),
     ],
 )  # fmt: skip

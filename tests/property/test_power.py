@@ -39,7 +39,7 @@ def shares_stay_copies(group: transfer.Group, term: Any) -> Any:
     """As if the activations of all weights were whole."""
     started = _start(group, term)
     parts = [group.facts[axis].part for axis in group.axes]
-    return replace(started, kinds=tuple(Kind("copy") if p == "activation" else k for p, k in zip(parts, started.kinds)))
+    return replace(started, kinds=tuple(Kind("replicated") if p == "activation" else k for p, k in zip(parts, started.kinds)))
 
 
 def nothing(*_: object, **__: object) -> Iterator[Any]:

@@ -41,11 +41,11 @@ def present(kind: Kind, axis: str, x: int, item: Item) -> bool:
     """Whether the kind has this item at coordinate x of its axis."""
     where = {**dict(item.shares), **dict(item.part)}
     match kind.value:
-        case "share":
+        case "partial":
             return where.get(axis, 0) == x
         case "root":
             return where.get(axis, 0) == kind.root
-        case "copy":
+        case "replicated":
             return True
     raise AssertionError(kind)
 

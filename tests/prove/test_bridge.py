@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from placelogic.problem import SpecError
 from placelogic.prove import kinds
-from placelogic.prove.kinds import COPY, SHARE, Kind, Moved, Stack
+from placelogic.prove.kinds import PARTIAL, REPLICATED, Kind, Moved, Stack
 from placelogic.prove.ratio import ONE, Ratio, const, var
 from placelogic.prove.values import Term
 
@@ -25,13 +25,13 @@ OUT: Stack = (("out", ("a",)),)
 ROOM: Stack = (("@a", ("a",)),)
 
 STARTS: dict[str, tuple[str, Kind]] = {
-    "share": ("batch over a", SHARE),
-    "part": ("place w over a { activations sharded on sequence }", SHARE),
-    "copy": ("", COPY),
+    "partial": ("batch over a", PARTIAL),
+    "part": ("place w over a { activations sharded on sequence }", PARTIAL),
+    "replicated": ("", REPLICATED),
     "root": ("batch over a\nfeed same over a", Kind("root", 0)),
-    "own": (
+    "shard": (
         "place w over a { params sharded on out, optimizer sharded on out, gradients sharded on out }",
-        kinds.own(OUT),
+        kinds.shard(OUT),
     ),
 }
 """How a gradient starts along axis a: the lines of a spec, and the kind."""
@@ -53,7 +53,7 @@ RULES: dict[str, tuple[str, Rule]] = {
     "scale": ("scale by 1/3", lambda kind, n: Moved(kind, const(1) / const(3))),
 }
 
-OTHERS = {"none": "", "share": "batch over b", "copy": ""}
+OTHERS = {"none": "", "partial": "batch over b", "replicated": ""}
 
 
 def spec(lines: str, operations: str, other: str = "", weights: str = "dims out in", loop: str = "accumulate") -> str:
@@ -89,7 +89,7 @@ def test_one_rule(start: str, rule: str, other: str) -> None:
     operation, apply = RULES[rule]
     program = program_of(spec(lines, f"  {operation}", OTHERS[other]))
     moved = [apply(kind, var("a"))]
-    terms = terms_of(moved, SHARE if other == "share" else COPY)
+    terms = terms_of(moved, PARTIAL if other == "partial" else REPLICATED)
     sizes = (1, 2, 3), ((1,) if other == "none" else (1, 2))
     for a, b in product(*sizes):
         agree(program, terms, {"a": a, "b": b}, 1)
@@ -105,7 +105,7 @@ def test_two_rules(start: str, first: str, second: str) -> None:
     one = RULES[first][1](kind, var("a"))
     # A scattered reduction of a whole value leaves a shard; a later reduction acts on that shard.
     two = RULES[second][1](one.kind, var("a"))
-    terms = terms_of([one, two], COPY)
+    terms = terms_of([one, two], REPLICATED)
     for a in (1, 2, 3):
         agree(program, terms, {"a": a, "b": 1}, 1)
 
@@ -113,15 +113,15 @@ def test_two_rules(start: str, first: str, second: str) -> None:
 @pytest.mark.parametrize("tokens", ["tokens over a", "", "tokens over a\nfeed same over a"])
 def test_route(tokens: str) -> None:
     """Contributions meet at the owner: shares once, copies N times."""
-    kind = SHARE if tokens == "tokens over a" else Kind("root", 0) if tokens else COPY
+    kind = PARTIAL if tokens == "tokens over a" else Kind("root", 0) if tokens else REPLICATED
     moved = kinds.route(kind, var("a"), OUT)
     place = "place w over a { params sharded, optimizer sharded, gradients sharded }"
     program = program_of(spec(f"{tokens}\n{place}", "", weights="kind expert, routed over a"))
     for a in (1, 2, 3):
-        agree(program, (Term(moved.factor, (moved.kind, COPY)),), {"a": a, "b": 1}, 1)
+        agree(program, (Term(moved.factor, (moved.kind, REPLICATED)),), {"a": a, "b": 1}, 1)
 
 
-@pytest.mark.parametrize("start", ["share", "part", "copy", "root"])
+@pytest.mark.parametrize("start", ["partial", "part", "replicated", "root"])
 @pytest.mark.parametrize("operation", ["", "reduce over a by sum", "reduce over a by mean"])
 def test_settle(start: str, operation: str) -> None:
     """Accumulating into a buffer that has room for a shard; then a reduction into it."""
@@ -134,7 +134,7 @@ def test_settle(start: str, operation: str) -> None:
         steps.append(kinds.reduce(moved.kind, op, var("a"), OUT))
     program = program_of(spec(f"{lines}\n{place}", f"  {operation}" if operation else ""))
     for a in (1, 2, 3):
-        agree(program, terms_of(steps, COPY), {"a": a, "b": 1}, 1)
+        agree(program, terms_of(steps, REPLICATED), {"a": a, "b": 1}, 1)
 
 
 # --- whole steps ------------------------------------------------------------------------------

@@ -8,15 +8,15 @@ import pytest
 
 from placelogic.prove import kinds
 from placelogic.prove.formula import FALSE, at_least, equal, holds
-from placelogic.prove.kinds import COPY, SHARE, Kind, Moved
+from placelogic.prove.kinds import PARTIAL, REPLICATED, Kind, Moved
 from placelogic.prove.ratio import ONE, Ratio, const, var
 
 N = var("N")
 ROWS = (("in", ("a",)),)
 COLUMNS = (("out", ("a",)),)
-OWN = kinds.own(ROWS)
+OWN = kinds.shard(ROWS)
 ROOT = Kind("root", 0)
-MIXED = kinds.spoil(COPY, at_least(N, 2), "was ruined before")
+MIXED = kinds.spoil(REPLICATED, at_least(N, 2), "was ruined before")
 
 Rule = Callable[[Kind, Ratio], Moved]
 
@@ -42,28 +42,28 @@ RUINED = "ruined from two devices on"
 
 # (rule, kind before) -> (value, cut, factor, whether the factor counts copies), or RUINED
 TABLE: dict[tuple[str, Kind], tuple[str, kinds.Stack | None, Ratio, bool] | str] = {
-    ("sum", SHARE): ("copy", None, ONE, False),
-    ("sum", COPY): ("copy", None, N, True),
+    ("sum", PARTIAL): ("replicated", None, ONE, False),
+    ("sum", REPLICATED): ("replicated", None, N, True),
     ("sum", OWN): RUINED,
     ("sum", ROOT): ("root", None, N, True),
-    ("mean", SHARE): ("copy", None, ONE / N, False),
-    ("mean", COPY): ("copy", None, ONE, False),
+    ("mean", PARTIAL): ("replicated", None, ONE / N, False),
+    ("mean", REPLICATED): ("replicated", None, ONE, False),
     ("mean", OWN): RUINED,
     ("mean", ROOT): ("root", None, ONE, False),
-    ("sum into S", SHARE): ("copy", ROWS, ONE, False),
-    ("sum into S", COPY): ("copy", ROWS, N, True),
+    ("sum into S", PARTIAL): ("replicated", ROWS, ONE, False),
+    ("sum into S", REPLICATED): ("replicated", ROWS, N, True),
     ("sum into S", OWN): RUINED,
     ("sum into S", ROOT): ("root", ROWS, N, True),
-    ("mean into S", SHARE): ("copy", ROWS, ONE / N, False),
-    ("mean into S", COPY): ("copy", ROWS, ONE, False),
+    ("mean into S", PARTIAL): ("replicated", ROWS, ONE / N, False),
+    ("mean into S", REPLICATED): ("replicated", ROWS, ONE, False),
     ("mean into S", OWN): RUINED,
     ("mean into S", ROOT): ("root", ROWS, ONE, False),
-    ("gather", SHARE): RUINED,
-    ("gather", COPY): ("copy", None, ONE, False),
-    ("gather", OWN): ("copy", None, ONE, False),
+    ("gather", PARTIAL): RUINED,
+    ("gather", REPLICATED): ("replicated", None, ONE, False),
+    ("gather", OWN): ("replicated", None, ONE, False),
     ("gather", ROOT): ("root", None, ONE, False),
-    ("route", SHARE): ("copy", ROWS, ONE, False),
-    ("route", COPY): ("copy", ROWS, N, True),
+    ("route", PARTIAL): ("replicated", ROWS, ONE, False),
+    ("route", REPLICATED): ("replicated", ROWS, N, True),
     ("route", ROOT): ("root", ROWS, N, True),
 }
 
@@ -83,7 +83,7 @@ def test_cell(rule: str, kind: Kind) -> None:
 
 def test_every_cell_is_tested() -> None:
     """Routing a value that is cut already does not occur: it is the first thing that happens."""
-    cells = {(rule, kind) for rule in RULES for kind in (SHARE, COPY, OWN, ROOT)}
+    cells = {(rule, kind) for rule in RULES for kind in (PARTIAL, REPLICATED, OWN, ROOT)}
     assert cells - set(TABLE) == {("route", OWN)}
 
 
@@ -92,7 +92,7 @@ ELSEWHERE = equal("D", 2)
 
 
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("kind", [SHARE, COPY, OWN, ROOT], ids=["share", "copy", "own", "root"])
+@pytest.mark.parametrize("kind", [PARTIAL, REPLICATED, OWN, ROOT], ids=["partial", "replicated", "shard", "root"])
 def test_what_is_mixed_stays_mixed(rule: str, kind: Kind) -> None:
     """At the sizes where it is; at the others the rule acts as on any value."""
     right = RULES[rule](kind, N)
@@ -106,7 +106,7 @@ def test_what_is_mixed_stays_mixed(rule: str, kind: Kind) -> None:
 
 
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("kind", [SHARE, COPY, OWN, ROOT], ids=["share", "copy", "own", "root"])
+@pytest.mark.parametrize("kind", [PARTIAL, REPLICATED, OWN, ROOT], ids=["partial", "replicated", "shard", "root"])
 def test_at_size_1_every_rule_is_the_identity(rule: str, kind: Kind) -> None:
     here = {"N": 1}
     moved = RULES[rule](kind, N)
@@ -127,9 +127,9 @@ def test_the_root_is_kept() -> None:
 
 
 def test_a_copy_is_cut_when_it_is_accumulated_and_a_share_stays_whole() -> None:
-    assert kinds.settle(COPY, ROWS) == OWN
+    assert kinds.settle(REPLICATED, ROWS) == OWN
     assert kinds.settle(ROOT, ROWS) == Kind("root", 0, ROWS)
-    assert kinds.settle(SHARE, ROWS) == SHARE
+    assert kinds.settle(PARTIAL, ROWS) == PARTIAL
 
 
 def test_what_is_cut_already_keeps_its_cut() -> None:
@@ -137,7 +137,7 @@ def test_what_is_cut_already_keeps_its_cut() -> None:
 
 
 def test_a_buffer_with_room_for_all_cuts_nothing() -> None:
-    for kind in (SHARE, COPY, OWN, ROOT, MIXED):
+    for kind in (PARTIAL, REPLICATED, OWN, ROOT, MIXED):
         assert kinds.settle(kind, None) == kind
 
 
@@ -155,5 +155,5 @@ def test_the_first_fault_is_the_cause() -> None:
 
 
 def test_a_fault_at_no_size_is_none() -> None:
-    assert kinds.spoil(COPY, FALSE, "never") == COPY
+    assert kinds.spoil(REPLICATED, FALSE, "never") == REPLICATED
     assert kinds.reduce(OWN, "sum", ONE, None).kind == OWN

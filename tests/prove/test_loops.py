@@ -117,7 +117,7 @@ def coefficient(terms: list[Term], env: dict[str, int]) -> Fraction | str:
         (kind,) = term.kinds
         if holds(kind.ruined, env):
             return "mixed"
-        if kind.value == "copy" or env["x.dp"] == env["w.dp"]:
+        if kind.value == "replicated" or env["x.dp"] == env["w.dp"]:
             total += term.scale.at(env)
     return total
 

@@ -15,7 +15,7 @@ import pytest
 import placelogic
 from placelogic.prove import kinds
 from placelogic.prove.formula import TRUE
-from placelogic.prove.kinds import COPY, Kind, Moved
+from placelogic.prove.kinds import REPLICATED, Kind, Moved
 from placelogic.prove.ratio import ONE
 
 VERDICTS = Path(__file__).parents[1] / "verdicts"
@@ -33,13 +33,13 @@ MUTANTS: dict[str, tuple[str, Callable[..., Any], str, str]] = {
     "a sum averages, a mean sums": (
         "reduce", lambda k, op, n, into: reduce(k, OTHER[op], n, into), "more/reductions", "share_by_sum"),
     "a mean of shares does not divide": (
-        "reduce", lambda k, op, n, into: scale(reduce(k, op, n, into), ONE) if k.value == "share" else reduce(k, op, n, into),
+        "reduce", lambda k, op, n, into: scale(reduce(k, op, n, into), ONE) if k.value == "partial" else reduce(k, op, n, into),
         "more/reductions", "share_by_mean_counted_together"),
     "a sum of copies counts them once": (
-        "reduce", lambda k, op, n, into: scale(reduce(k, op, n, into), ONE) if k == COPY else reduce(k, op, n, into),
+        "reduce", lambda k, op, n, into: scale(reduce(k, op, n, into), ONE) if k == REPLICATED else reduce(k, op, n, into),
         "more/reductions", "copy_summed_again"),
     "a mean of copies divides": (
-        "reduce", lambda k, op, n, into: scale(reduce(k, op, n, into), ONE / n) if k == COPY and op == "mean"
+        "reduce", lambda k, op, n, into: scale(reduce(k, op, n, into), ONE / n) if k == REPLICATED and op == "mean"
         else reduce(k, op, n, into), "more/reductions", "copy_averaged_again"),
     "pieces can be added": (
         "reduce", lambda k, op, n, into: Moved(k) if k.cut else reduce(k, op, n, into),
@@ -51,7 +51,7 @@ MUTANTS: dict[str, tuple[str, Callable[..., Any], str, str]] = {
     "a gather leaves pieces": (
         "gather", lambda k, n: Moved(k), "cases/language_steps", "scatter_and_gather"),
     "a gather puts shares together": (
-        "gather", lambda k, n: Moved(k) if k.value == "share" else gather(k, n),
+        "gather", lambda k, n: Moved(k) if k.value == "partial" else gather(k, n),
         "more/pieces", "shares_gathered_then_averaged"),
     "a gather heals what was mixed": (
         "gather", lambda k, n: Moved(Kind(k.value, k.root)) if k.mixed else gather(k, n),
@@ -59,7 +59,7 @@ MUTANTS: dict[str, tuple[str, Callable[..., Any], str, str]] = {
     "routing counts copies once": (
         "route", lambda k, n, owner: scale(route(k, n, owner), ONE), "cases/experts", "tokens_not_split"),
     "routing leaves copies whole": (
-        "route", lambda k, n, owner: Moved(Kind(k.value), n, True) if k == COPY else route(k, n, owner),
+        "route", lambda k, n, owner: Moved(Kind(k.value), n, True) if k == REPLICATED else route(k, n, owner),
         "more/pieces", "routed_copies_divided"),
     "a share is cut when it is accumulated": (
         "settle", lambda k, room: Kind(k.value, k.root, room or k.cut), "more/cut_gradients", "whole_until_the_boundary"),

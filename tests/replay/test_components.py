@@ -14,7 +14,7 @@ from placelogic.replay.launch import ReplayFailed, launch
 from placelogic.replay.native import parallel, replay
 from placelogic.replay.native.recognise import Native, recognise
 from placelogic.replay.native.tied import Ends
-from placelogic.replay.native.transformer import Sizes, Transformer
+from placelogic.replay.native.transformer import Transformer, Widths
 from placelogic.report.replayed import Replayed
 from tests.replay.helpers import cases_of
 from tests.replay.library import WEIGHTS
@@ -128,7 +128,7 @@ def test_ddp_refuses_dtensors() -> None:
 
     def work(rank: int) -> None:
         mesh = parallel.mesh_of(_native(replicate=1, tensor=2), "cpu")
-        model = Transformer(Sizes())
+        model = Transformer(Widths())
         parallel.tensor_parallel(model, mesh["tensor"], False)
         torch.nn.parallel.DistributedDataParallel(model, process_group=mesh.get_group("replicate"))
 
@@ -141,7 +141,7 @@ def test_clip_grad_norm_refuses_gradients_of_two_kinds() -> None:
 
     def work(rank: int) -> None:
         mesh = parallel.mesh_of(_native(tensor=2), "cpu")
-        model = Transformer(Sizes())
+        model = Transformer(Widths())
         parallel.tensor_parallel(model, mesh["tensor"], False)
         model(torch.zeros(1, 8, dtype=torch.long)).sum().backward()
         parallel.by_torch(model.parameters())

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from placelogic.frontends.live.events import Event, Fed
 from placelogic.frontends.live.expected import Plan
-from placelogic.frontends.live.keys import Axes, Difference, Key, Placed, in_bytes, in_calls, over, said
+from placelogic.frontends.live.keys import Axes, Difference, Key, Keys, in_bytes, in_calls, over, said
 
 
 def operations(counted: Sequence[tuple[Key, Event]]) -> list[Difference]:
@@ -23,7 +23,7 @@ def operations(counted: Sequence[tuple[Key, Event]]) -> list[Difference]:
     ]
 
 
-def transfers(plan: Plan, events: Sequence[Event], placed: Placed) -> list[Difference]:
+def transfers(plan: Plan, events: Sequence[Event], placed: Keys) -> list[Difference]:
     """Between stages something must be sent; how much, the spec says only where it has layers."""
     sent = [event for event in events if event.operation in ("send", "receive") and event.purpose != "control"]
     axes = {placed.key(event).axes for event in sent}
@@ -37,7 +37,7 @@ def transfers(plan: Plan, events: Sequence[Event], placed: Placed) -> list[Diffe
     return result
 
 
-def norm(plan: Plan, events: Sequence[Event], placed: Placed) -> list[Difference]:
+def norm(plan: Plan, events: Sequence[Event], placed: Keys) -> list[Difference]:
     """A norm for clipping is summed over every axis that cuts parameters."""
     if not plan.clips:
         return []
@@ -50,7 +50,7 @@ def norm(plan: Plan, events: Sequence[Event], placed: Placed) -> list[Difference
     ]
 
 
-def factors(plan: Plan, events: Sequence[Event], fed: Sequence[Fed], placed: Placed) -> list[Difference]:
+def factors(plan: Plan, events: Sequence[Event], fed: Sequence[Fed], placed: Keys) -> list[Difference]:
     """Whether gradients are divided as often as the spec says, between the backward pass and the update."""
     late = any(event.phase == "optimizer" and event.op is not None for event in events)
     wrong: dict[tuple[Axes, Fraction, Fraction, tuple[str, ...]], int] = defaultdict(int)
@@ -73,7 +73,7 @@ def factors(plan: Plan, events: Sequence[Event], fed: Sequence[Fed], placed: Pla
     return result
 
 
-def unknown(events: Sequence[Event], fed: Sequence[Fed], placed: Placed) -> list[str]:
+def unknown(events: Sequence[Event], fed: Sequence[Fed], placed: Keys) -> list[str]:
     """A note on gradients that could not be followed."""
     lost = [one for one in fed if _history(one, events, placed)[1] is None]
     if not lost:
@@ -81,7 +81,7 @@ def unknown(events: Sequence[Event], fed: Sequence[Fed], placed: Placed) -> list
     return [f"not compared: what gradients of {sum(one.elements for one in lost):,} elements are multiplied by"]
 
 
-def _history(one: Fed, events: Sequence[Event], placed: Placed) -> tuple[Axes, Fraction | None]:
+def _history(one: Fed, events: Sequence[Event], placed: Keys) -> tuple[Axes, Fraction | None]:
     """The axes it was reduced over, and what it was multiplied by all in all; None where that is unknown."""
     chain: list[Event] = []
     parent = one.parent

@@ -16,8 +16,8 @@ from placelogic.frontends.live.keys import (
     Difference,
     Found,
     Key,
+    Keys,
     Kind,
-    Placed,
     Row,
     about,
     in_bytes,
@@ -30,7 +30,7 @@ from placelogic.frontends.live.keys import (
 
 def compare(plan: Plan, events: Sequence[Event], fed: Sequence[Fed], whole: Mapping[frozenset[int], Axes]) -> Found:
     """`whole`: every group of the mesh that this rank is in, by its ranks, in axes of the mesh."""
-    placed = Placed(plan, whole)
+    placed = Keys(plan, whole)
     counted, notes = _counted(plan, events, fed, placed)
     rows = _rows(plan, counted)
     notes += [
@@ -50,7 +50,7 @@ def compare(plan: Plan, events: Sequence[Event], fed: Sequence[Fed], whole: Mapp
 
 
 def _counted(
-    plan: Plan, events: Sequence[Event], fed: Sequence[Fed], placed: Placed
+    plan: Plan, events: Sequence[Event], fed: Sequence[Fed], placed: Keys
 ) -> tuple[list[tuple[Key, Event]], list[str]]:
     """The events that are about weights. What layers send to each other along axes that carry activations is
     not: the spec says nothing about it."""

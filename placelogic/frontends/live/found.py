@@ -9,7 +9,7 @@ from msgspec import Struct
 Axes = tuple[str, ...]
 
 
-class Placed(Struct, frozen=True):
+class PlacedWeights(Struct, frozen=True):
     """One statement of a parameter along axes: modes in the words of the language, params, optimizer,
     gradients, activations (None: not said). `why` is what it was read from."""
 
@@ -46,7 +46,7 @@ class Parameter(Struct, frozen=True):
     trained: bool
     optimizer: str | None
     precision: tuple[tuple[str, str], ...]
-    place: tuple[Placed, ...]
+    place: tuple[PlacedWeights, ...]
     gradient: Gradient
     remarks: tuple[str, ...] = ()
     stage: int = 0

@@ -14,7 +14,7 @@ TAKEN = {*KINDS, *SPLITS, "microbatches", "params", "gradients", "optimizer", "a
 """Words that would read strangely, or mean something else, as the name of weights."""
 
 
-class Group(Struct, frozen=True):
+class ProcessGroup(Struct, frozen=True):
     """`members` differ in their place in the model only. `ends`: the stages that have it, first or last,
     where it is one of them; `dealt`: it is dealt out over all stages."""
 
@@ -47,7 +47,7 @@ class Group(Struct, frozen=True):
         return "*".join(map(str, factors)) or "1"
 
 
-def grouped(model: Model) -> tuple[Group, ...]:
+def grouped(model: Model) -> tuple[ProcessGroup, ...]:
     """In the order of the model. Two parameters are in one group when their names differ in numbers only,
     and everything that a spec says of them is the same."""
     buckets: dict[tuple[object, ...], list[Parameter]] = {}
@@ -67,16 +67,16 @@ def pattern(name: str) -> str:
     return ".".join("*" if part.isdigit() else part for part in name.split("."))
 
 
-def _group(name: str, members: Sequence[Parameter], model: Model) -> Group:
+def _group(name: str, members: Sequence[Parameter], model: Model) -> ProcessGroup:
     if model.pipeline is None:
-        return Group(name, tuple(members), None, False)
+        return ProcessGroup(name, tuple(members), None, False)
     stages = {member.stage for member in members}
     last = model.pipeline.stages - 1
     if stages == {0}:
-        return Group(name, tuple(members), "first", False)
+        return ProcessGroup(name, tuple(members), "first", False)
     if stages == {last}:
-        return Group(name, tuple(members), "last", False)
-    return Group(name, tuple(members), None, True)
+        return ProcessGroup(name, tuple(members), "last", False)
+    return ProcessGroup(name, tuple(members), None, True)
 
 
 def _names(patterns: Sequence[str], axes: Sequence[str]) -> list[str]:

@@ -47,7 +47,7 @@ class Found(Struct, frozen=True):
     notes: tuple[str, ...]
 
 
-class Placed(Struct, frozen=True):
+class Keys(Struct, frozen=True):
     """Gives events their keys. `whole`: every group of the mesh that this rank is in, by its ranks, in axes of
     the mesh."""
 

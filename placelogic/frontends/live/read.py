@@ -12,7 +12,7 @@ from torch.distributed.tensor import DTensor
 
 from placelogic.frontends.live import wrappers
 from placelogic.frontends.live.axes import Axes, MeshAxes
-from placelogic.frontends.live.found import Gradient, Parameter, Placed
+from placelogic.frontends.live.found import Gradient, Parameter, PlacedWeights
 from placelogic.frontends.live.optimizers import Updates
 from placelogic.frontends.live.problems import refuse
 from placelogic.program.catalog import DTYPE_BYTES
@@ -155,7 +155,7 @@ class _One(Struct):
                 return True
         return False
 
-    def _place(self, zero: Axes, partial: Axes) -> list[Placed]:
+    def _place(self, zero: Axes, partial: Axes) -> list[PlacedWeights]:
         result = []
         for along, dim in self.cuts:
             if not along:
@@ -164,21 +164,21 @@ class _One(Struct):
                 if set(along) <= set(partial):
                     why = "SequenceParallel: a replicated DTensor on a share of the sequence"
                     copies = (REPLICATED, REPLICATED, REPLICATED)
-                    result.append(Placed(along, *copies, "sharded on sequence", None, why))
+                    result.append(PlacedWeights(along, *copies, "sharded on sequence", None, why))
                 continue
             on = f"{SHARDED} on {self._dim(dim)}"
             if self.sharded is not None and set(along) <= set(self.sharded.shard):
                 host = " offloaded" if self.sharded.offloaded else ""
                 gradients = REPLICATED if self.reader.no_sync and not host else on + host
-                result.append(Placed(along, f"gathered on {self._dim(dim)}{host}", on + host, gradients, None,
+                result.append(PlacedWeights(along, f"gathered on {self._dim(dim)}{host}", on + host, gradients, None,
                                      self.sharded.reshard, "fully_shard"))  # fmt: skip
             else:
                 # The backward formula of an embedding cut by rows makes a whole gradient, zero outside of the shard.
                 whole = dim == 0 and self._kind() in ("Embedding", "EmbeddingBag") and self.sharded is None
                 why = f"DTensor, Shard({dim})" + (", whose gradient PyTorch keeps whole" if whole else "")
-                result.append(Placed(along, on, on, REPLICATED if whole else on, None, None, why))
+                result.append(PlacedWeights(along, on, on, REPLICATED if whole else on, None, None, why))
         if zero:
-            result.append(Placed(zero, REPLICATED, "sharded on param", REPLICATED, None, None,
+            result.append(PlacedWeights(zero, REPLICATED, "sharded on param", REPLICATED, None, None,
                                  "ZeroRedundancyOptimizer: whole parameters, each updated by one rank"))  # fmt: skip
         return result
 

@@ -8,8 +8,8 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from placelogic.frontends.live.found import Gradient, Model, Placed
-from placelogic.frontends.live.groups import Group
+from placelogic.frontends.live.found import Gradient, Model, PlacedWeights
+from placelogic.frontends.live.groups import ProcessGroup
 
 T = TypeVar("T", bound=Hashable)
 
@@ -25,7 +25,7 @@ class Said(Struct, frozen=True):
     open_sizes: bool
 
 
-def write(model: Model, groups: Sequence[Group], said: Said, title: str) -> str:
+def write(model: Model, groups: Sequence[ProcessGroup], said: Said, title: str) -> str:
     """The text of the spec."""
     trained = [group for group in groups if group.first.trained]
     parts = [
@@ -40,7 +40,7 @@ def write(model: Model, groups: Sequence[Group], said: Said, title: str) -> str:
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
 
 
-def _granted(model: Model, groups: Sequence[Group], said: Said) -> list[str]:
+def _granted(model: Model, groups: Sequence[ProcessGroup], said: Said) -> list[str]:
     lines = [f"#   {remark}" for remark in model.remarks]
     for group in groups:
         lines += [f"#   {group.name}: {remark}" for remark in group.first.remarks]
@@ -77,7 +77,7 @@ def _work(model: Model, said: Said) -> list[str]:
     return lines
 
 
-def _weights(group: Group, model: Model) -> str:
+def _weights(group: ProcessGroup, model: Model) -> str:
     properties = [f"size {group.size()}"]
     if group.layers > 1:
         properties.append(f"layers {group.layers}")
@@ -90,7 +90,7 @@ def _weights(group: Group, model: Model) -> str:
     return f"weights {group.name} {{ {', '.join(properties)} }}    # {name}"
 
 
-def _dealt(model: Model, groups: Sequence[Group]) -> list[str]:
+def _dealt(model: Model, groups: Sequence[ProcessGroup]) -> list[str]:
     if model.pipeline is None:
         return []
     lines = []
@@ -102,10 +102,10 @@ def _dealt(model: Model, groups: Sequence[Group]) -> list[str]:
     return lines
 
 
-def _places(groups: Sequence[Group]) -> list[str]:
+def _places(groups: Sequence[ProcessGroup]) -> list[str]:
     """Statements of the outer cuts first, because axes that cut one dimension nest in the order written."""
-    targets: dict[tuple[Placed, bool], list[str]] = {}
-    level: dict[tuple[Placed, bool], int] = {}
+    targets: dict[tuple[PlacedWeights, bool], list[str]] = {}
+    level: dict[tuple[PlacedWeights, bool], int] = {}
     for group in groups:
         for number, placed in enumerate(group.first.place):
             key = placed, group.first.trained
@@ -125,18 +125,18 @@ def _places(groups: Sequence[Group]) -> list[str]:
     return lines
 
 
-def _optimizers(trained: Sequence[Group]) -> list[str]:
+def _optimizers(trained: Sequence[ProcessGroup]) -> list[str]:
     return _usual("optimizer {0}", "optimizer {0} for {1}", trained, lambda group: group.first.optimizer)
 
 
-def _precisions(groups: Sequence[Group]) -> list[str]:
-    def entries(group: Group) -> str:
+def _precisions(groups: Sequence[ProcessGroup]) -> list[str]:
+    def entries(group: ProcessGroup) -> str:
         return ", ".join(f"{state} {dtype}" for state, dtype in group.first.precision)
 
     return _usual("precision {{ {0} }}", "precision {1} {{ {0} }}", groups, entries)
 
 
-def _usual(all_: str, some: str, groups: Sequence[Group], say: Callable[[Group], T]) -> list[str]:
+def _usual(all_: str, some: str, groups: Sequence[ProcessGroup], say: Callable[[ProcessGroup], T]) -> list[str]:
     """What most groups have, said of all; the rest by name."""
     if not groups:
         return []
@@ -145,12 +145,12 @@ def _usual(all_: str, some: str, groups: Sequence[Group], say: Callable[[Group],
     return [all_.format(usual), *(some.format(value, ", ".join(names)) for value, names in others.items())]
 
 
-def _frozen(groups: Sequence[Group]) -> list[str]:
+def _frozen(groups: Sequence[ProcessGroup]) -> list[str]:
     frozen = [group.name for group in groups if not group.first.trained]
     return [f"freeze {', '.join(frozen)}"] if frozen else []
 
 
-def _clip(model: Model, trained: Sequence[Group]) -> list[str]:
+def _clip(model: Model, trained: Sequence[ProcessGroup]) -> list[str]:
     """clip_grad_norm_ sums over the mesh of DTensors, and knows nothing of other stages."""
     if model.pipeline is None:
         return ["clip global_norm    # clip_grad_norm_"]
@@ -159,11 +159,11 @@ def _clip(model: Model, trained: Sequence[Group]) -> list[str]:
     return ["# clip_grad_norm_ on each stage by itself", "clip global_norm {", *entries, "}"]
 
 
-def _cut(placed: Placed) -> Sequence[str]:
+def _cut(placed: PlacedWeights) -> Sequence[str]:
     return placed.axes if placed.params != "replicated" else ()
 
 
-def _steps(model: Model, trained: Sequence[Group], said: Said) -> list[list[str]]:
+def _steps(model: Model, trained: Sequence[ProcessGroup], said: Said) -> list[list[str]]:
     parts = []
     for gradient, names in _by([(group.name, group.first.gradient) for group in trained]).items():
         why = "; ".join(gradient.why) or "nothing combines these gradients"

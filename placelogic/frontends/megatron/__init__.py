@@ -10,7 +10,7 @@ from placelogic.frontends.config import Config
 from placelogic.frontends.draft import Draft
 from placelogic.frontends.megatron.facts import facts_of
 from placelogic.frontends.megatron.mesh import mesh_of, write_mesh
-from placelogic.frontends.megatron.sizes import Sizes, sizes_of
+from placelogic.frontends.megatron.sizes import ModelSizes, sizes_of
 from placelogic.frontends.megatron.step import write_step
 from placelogic.frontends.megatron.weights import write_weights
 from placelogic.frontends.request import Request
@@ -19,7 +19,7 @@ from placelogic.frontends.values import Value
 VERSIONS = ("0.5", "0.20")
 """Of Megatron core: the first and the last that the strategies were compared with."""
 
-__all__ = ["VERSIONS", "Sizes", "config", "draft"]
+__all__ = ["VERSIONS", "ModelSizes", "config", "draft"]
 
 
 def config(root: Value, path: str, request: Request) -> Config:

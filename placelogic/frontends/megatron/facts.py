@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from placelogic.frontends.config import Config
-from placelogic.frontends.megatron.sizes import Sizes
+from placelogic.frontends.megatron.sizes import ModelSizes
 
 UNEVEN = ("decoder-first-pipeline-num-layers", "decoder-last-pipeline-num-layers", "num-layers-in-first-pipeline-stage",
           "num-layers-in-last-pipeline-stage", "account-for-embedding-in-pipeline-split", "account-for-loss-in-pipeline-split",
@@ -11,7 +11,7 @@ UNEVEN = ("decoder-first-pipeline-num-layers", "decoder-last-pipeline-num-layers
 """Settings that say how layers are dealt to stages that do not get equally many."""
 
 
-def facts_of(config: Config, sizes: Sizes) -> dict[str, object]:
+def facts_of(config: Config, sizes: ModelSizes) -> dict[str, object]:
     """Facts by name."""
 
     def flag(name: str) -> bool:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from placelogic.frontends.config import Config
 from placelogic.frontends.draft import Draft
-from placelogic.frontends.megatron.sizes import Sizes
+from placelogic.frontends.megatron.sizes import ModelSizes
 from placelogic.frontends.ranks import Groups, Mesh, RanksDoNotFit, refine
 
 
-def mesh_of(config: Config, sizes: Sizes) -> Mesh:
+def mesh_of(config: Config, sizes: ModelSizes) -> Mesh:
     """The axes of a run; instances of the distributed optimizer are set apart. Raises SpecError PL504."""
     ranks = None if sizes.world is None else sizes.world // sizes.pp.value
     groups = Groups(sizes.tp.value, sizes.cp.value, sizes.etp.value, sizes.ep.value, bool(sizes.experts.value),
@@ -19,7 +19,7 @@ def mesh_of(config: Config, sizes: Sizes) -> Mesh:
         raise config.wrong("PL504", sizes.ep if sizes.ep.given else sizes.tp, str(error)) from None
 
 
-def write_mesh(spec: Draft, sizes: Sizes, mesh: Mesh) -> None:
+def write_mesh(spec: Draft, sizes: ModelSizes, mesh: Mesh) -> None:
     """Declare the axes, and `dp`, `cp`, `tp` where they are products."""
     for atom in mesh.atoms:
         spec.axis(atom.name, atom.size, _origin(atom.name, atom.dense, atom.expert, sizes, mesh))
@@ -28,7 +28,7 @@ def write_mesh(spec: Draft, sizes: Sizes, mesh: Mesh) -> None:
         spec.axis("pp", sizes.pp.value, sizes.pp)
 
 
-def _origin(name: str, dense: str, expert: str, sizes: Sizes, mesh: Mesh) -> str:
+def _origin(name: str, dense: str, expert: str, sizes: ModelSizes, mesh: Mesh) -> str:
     if name == mesh.outer:
         return sizes.instances.origin
     if dense == "tp":

@@ -10,7 +10,7 @@ from placelogic.frontends.request import Request
 from placelogic.problem import Problem, SpecError
 
 
-class Sizes(Struct, frozen=True):
+class ModelSizes(Struct, frozen=True):
     """`world`: None where it is not known; then data-parallel sizes stay open. `sp`: whether sequence
     parallelism is in force."""
 
@@ -32,7 +32,7 @@ class Sizes(Struct, frozen=True):
         return None if self.world is None else self.world // (self.tp.value * self.cp.value * self.pp.value)
 
 
-def sizes_of(config: Config, request: Request) -> Sizes:
+def sizes_of(config: Config, request: Request) -> ModelSizes:
     """Read and check the sizes. Raises SpecError PL501, PL503 or PL504."""
     tp = config.get("tensor-model-parallel-size", int, 1, also=["model-parallel-size"], least=1)
     cp = config.get("context-parallel-size", int, 1, least=1)
@@ -58,7 +58,7 @@ def sizes_of(config: Config, request: Request) -> Sizes:
             "PL504", experts, f"{experts.value} experts are not a multiple of the expert parallel size {ep.value}"
         )
     chunks, origin = _chunks(config, pp.value, layers)
-    return Sizes(tp, cp, pp, ep, etp, experts, instances, bool(sequence.value and tp.value > 1), layers, chunks, origin,
+    return ModelSizes(tp, cp, pp, ep, etp, experts, instances, bool(sequence.value and tp.value > 1), layers, chunks, origin,
                  _world(config, request, tp.value * cp.value * pp.value, etp.value * ep.value * pp.value if experts.value else 1))  # fmt: skip
 
 

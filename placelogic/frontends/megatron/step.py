@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from placelogic.frontends.config import Config, Setting
 from placelogic.frontends.draft import Draft
-from placelogic.frontends.megatron.sizes import Sizes
+from placelogic.frontends.megatron.sizes import ModelSizes
 from placelogic.frontends.optimizers import optimizer
 from placelogic.frontends.ranks import Mesh
 from placelogic.frontends.request import Request
@@ -21,7 +21,7 @@ FSDP_STATES = {
 }
 
 
-def write_step(config: Config, spec: Draft, sizes: Sizes, mesh: Mesh, request: Request) -> None:
+def write_step(config: Config, spec: Draft, sizes: ModelSizes, mesh: Mesh, request: Request) -> None:
     """Everything but the mesh and the weights."""
     _batch(config, spec, sizes)
     torch_fsdp = config.get("use-torch-fsdp2", bool, False)
@@ -34,7 +34,7 @@ def write_step(config: Config, spec: Draft, sizes: Sizes, mesh: Mesh, request: R
     _optimizer(config, spec, sizes, mesh)
 
 
-def _batch(config: Config, spec: Draft, sizes: Sizes) -> None:
+def _batch(config: Config, spec: Draft, sizes: ModelSizes) -> None:
     total = config.get("global-batch-size", int, None, least=1)
     micro = config.get("micro-batch-size", int, None, least=1)
     ramp = next((one for one in ("rampup-batch-size", "step-batch-size-schedule") if config.root.find(one)), None)
@@ -61,7 +61,7 @@ def _batch(config: Config, spec: Draft, sizes: Sizes) -> None:
         spec.add("assume", "assume M % pp == 0", "the interleaved schedule needs it")
 
 
-def _scaling(config: Config, spec: Draft, sizes: Sizes, mesh: Mesh, request: Request, torch_fsdp: Setting) -> str:
+def _scaling(config: Config, spec: Draft, sizes: ModelSizes, mesh: Mesh, request: Request, torch_fsdp: Setting) -> str:
     """How losses and gradients are scaled; returns the name of the runtime strategy."""
     per_token = config.get("calculate-per-token-loss", bool, False)
     average = config.get("ddp-average-in-collective", bool, False)
@@ -109,7 +109,7 @@ def _scaling(config: Config, spec: Draft, sizes: Sizes, mesh: Mesh, request: Req
     return name
 
 
-def _states(config: Config, spec: Draft, sizes: Sizes, mesh: Mesh) -> None:
+def _states(config: Config, spec: Draft, sizes: ModelSizes, mesh: Mesh) -> None:
     """Where the states of what is no expert lie along data and context parallel devices."""
     cut = config.get("use-distributed-optimizer", bool, False)
     fsdp = config.get("use-megatron-fsdp", bool, False, also=["use-custom-fsdp"])
@@ -161,7 +161,7 @@ def _cut(config: Config) -> str:
     return "param" if _layer_wise(config) else "flat"
 
 
-def _model_parallel(config: Config, spec: Draft, sizes: Sizes) -> None:
+def _model_parallel(config: Config, spec: Draft, sizes: ModelSizes) -> None:
     if sizes.tp.value > 1:
         wanted = config.get("sequence-parallel", bool, False)
         spec.add("use", f"use megatron_{'sequence' if sizes.sp else 'tensor'}_parallel(tp)", sizes.tp, wanted)
@@ -179,7 +179,7 @@ def _model_parallel(config: Config, spec: Draft, sizes: Sizes) -> None:
             )
 
 
-def _expert_step(config: Config, spec: Draft, sizes: Sizes, mesh: Mesh, runtime: str) -> None:
+def _expert_step(config: Config, spec: Draft, sizes: ModelSizes, mesh: Mesh, runtime: str) -> None:
     """Experts along each axis, by its two roles."""
     cut = config.get("use-distributed-optimizer", bool, False).value or _layer_wise(config)
     fsdp = config.get("use-megatron-fsdp", bool, False, also=["use-custom-fsdp"]).value
@@ -228,7 +228,7 @@ def _expert_step(config: Config, spec: Draft, sizes: Sizes, mesh: Mesh, runtime:
                  "distributed_data_parallel.py: expert_gradient_scaling_factor")  # fmt: skip
 
 
-def _optimizer(config: Config, spec: Draft, sizes: Sizes, mesh: Mesh) -> None:
+def _optimizer(config: Config, spec: Draft, sizes: ModelSizes, mesh: Mesh) -> None:
     kind = config.get("optimizer", str, "adam")
     name = optimizer(kind)
     if name == "muon":

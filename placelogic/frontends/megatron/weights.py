@@ -1,17 +1,17 @@
 """Weights of a Megatron-LM model, one group for each way weights are treated.
 
-Sizes come from the arguments; what they leave open (the vocabulary, a layer pattern) is open."""
+ModelSizes come from the arguments; what they leave open (the vocabulary, a layer pattern) is open."""
 
 from __future__ import annotations
 
 from placelogic.frontends.config import Config, Setting
 from placelogic.frontends.draft import Draft
-from placelogic.frontends.megatron.sizes import Sizes
+from placelogic.frontends.megatron.sizes import ModelSizes
 from placelogic.frontends.ranks import Mesh
 from placelogic.problem import Problem
 
 
-def write_weights(config: Config, spec: Draft, sizes: Sizes, mesh: Mesh) -> None:
+def write_weights(config: Config, spec: Draft, sizes: ModelSizes, mesh: Mesh) -> None:
     """Declare the weights, and where they differ from others of their kind along tp."""
     hidden = config.get("hidden-size", int, None, least=1)
     heads = config.get("num-attention-heads", int, None, least=1)
@@ -62,7 +62,7 @@ def _attention(config: Config, spec: Draft, hidden: Setting, heads: Setting) -> 
     )
 
 
-def _norms(config: Config, spec: Draft, sizes: Sizes) -> None:
+def _norms(config: Config, spec: Draft, sizes: ModelSizes) -> None:
     rms = config.get("normalization", str, "LayerNorm")
     each = 1 if rms.value == "RMSNorm" else 2
     vector = "hidden" if each == 1 else "2*hidden"
@@ -84,7 +84,7 @@ def _norms(config: Config, spec: Draft, sizes: Sizes) -> None:
                      "finalize_model_grads.py: q_layernorm and k_layernorm are summed in any case")  # fmt: skip
 
 
-def _ends(config: Config, spec: Draft, sizes: Sizes) -> None:
+def _ends(config: Config, spec: Draft, sizes: ModelSizes) -> None:
     """The embedding, at both ends where it is tied or a multi-token prediction head uses it."""
     untied = config.get("untie-embeddings-and-output-weights", bool, False)
     vocab = config.get("vocab-size", int, None, also=["padded-vocab-size"], least=1)
@@ -120,7 +120,7 @@ def _ends(config: Config, spec: Draft, sizes: Sizes) -> None:
         raise config.wrong("PL503", where, f"the position embedding `{where.value}` is not known here")
 
 
-def _experts(config: Config, spec: Draft, sizes: Sizes, mesh: Mesh, gated: Setting) -> None:
+def _experts(config: Config, spec: Draft, sizes: ModelSizes, mesh: Mesh, gated: Setting) -> None:
     width = config.get("moe-ffn-hidden-size", int, None, least=1)
     spec.let("experts", sizes.experts.value, sizes.experts)
     spec.let("expert_ffn", width.value, width)
@@ -144,7 +144,7 @@ def _experts(config: Config, spec: Draft, sizes: Sizes, mesh: Mesh, gated: Setti
         )
 
 
-def _others(config: Config, spec: Draft, sizes: Sizes) -> None:
+def _others(config: Config, spec: Draft, sizes: ModelSizes) -> None:
     """Layers of other kinds, whose sizes are left open."""
     linear = config.get("experimental-attention-variant", str)
     if linear.given and linear.value == "gated_delta_net":

@@ -8,7 +8,7 @@ import torch.distributed as dist
 from torch import nn
 
 from placelogic.replay.functions import across
-from placelogic.replay.native.transformer import Sizes
+from placelogic.replay.native.transformer import Widths
 
 
 def _exchange(rows: torch.Tensor, given: list[int], got: list[int], group: dist.ProcessGroup) -> torch.Tensor:
@@ -26,7 +26,7 @@ class Mixture(nn.Module):
     """`group`: devices that hold the experts in equal parts; None: all are here. The router picks one expert
     per token and scales what it makes by the probability."""
 
-    def __init__(self, sizes: Sizes, group: dist.ProcessGroup | None = None) -> None:
+    def __init__(self, sizes: Widths, group: dist.ProcessGroup | None = None) -> None:
         super().__init__()
         self._group = group
         self.own = sizes.experts // (group.size() if group is not None else 1)

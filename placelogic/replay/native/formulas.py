@@ -10,7 +10,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from placelogic.replay.native.recognise import Native
-from placelogic.replay.native.transformer import Sizes
+from placelogic.replay.native.transformer import Widths
 
 TWICE = "tied ends on one device are two tensors, since a schedule would divide a shared gradient twice"
 EMBEDDING = "torch keeps the gradient of an embedding cut by vocabulary whole"
@@ -30,7 +30,7 @@ class Part(Struct, frozen=True):
     norms: int
 
 
-def part(native: Native, sizes: Sizes, stage_rank: int) -> Part:
+def part(native: Native, sizes: Widths, stage_rank: int) -> Part:
     """The stages of one rank along the pipeline; the whole model without one."""
     devices, chunks = native.size("stages"), native.chunks if native.schedule else 1
     total = devices * chunks
@@ -46,7 +46,7 @@ def part(native: Native, sizes: Sizes, stage_rank: int) -> Part:
     return Part(layers, embed, output, matrices, (2 * layers + output) * sizes.hidden)
 
 
-def held(native: Native, sizes: Sizes, mine: Part, moments: int, width: int) -> dict[str, int]:
+def held(native: Native, sizes: Widths, mine: Part, moments: int, width: int) -> dict[str, int]:
     """Between steps, by state."""
     if sizes.experts:
         experts = 2 * sizes.layers * sizes.experts * sizes.hidden * sizes.ffn
@@ -62,7 +62,7 @@ def held(native: Native, sizes: Sizes, mine: Part, moments: int, width: int) -> 
 
 def sent(
     native: Native,
-    sizes: Sizes,
+    sizes: Widths,
     mine: Part,
     samples: int,
     turns: int,
@@ -106,7 +106,7 @@ def sent(
 
 
 def context(
-    kind: str, native: Native, sizes: Sizes, mine: Part, samples: int, turns: int, width: int
+    kind: str, native: Native, sizes: Widths, mine: Part, samples: int, turns: int, width: int
 ) -> dict[str, int]:
     """The three ways of attention over shares of the sequence."""
     rows, n = samples * sizes.length * sizes.hidden, native.size("context")
@@ -124,7 +124,7 @@ def context(
 
 def _tensor(
     native: Native,
-    sizes: Sizes,
+    sizes: Widths,
     mine: Part,
     rows: int,
     turns: int,

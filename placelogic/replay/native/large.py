@@ -18,10 +18,10 @@ from placelogic.replay.native.counting import Payload
 from placelogic.replay.native.parallel import mesh_of, parallel
 from placelogic.replay.native.recognise import Native, NoComponent
 from placelogic.replay.native.train import COUNTED, held_by, load, optimizer_bytes, sample
-from placelogic.replay.native.transformer import Sizes
+from placelogic.replay.native.transformer import Widths
 from placelogic.report.replayed import Bytes, Replayed
 
-LARGE = Sizes(layers=2, hidden=256, heads=8, ffn=1024, vocab=1024, length=8)
+LARGE = Widths(layers=2, hidden=256, heads=8, ffn=1024, vocab=1024, length=8)
 MOST = 4096
 """Ranks that a mesh of torch is made for in reasonable time."""
 

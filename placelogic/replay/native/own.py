@@ -13,11 +13,11 @@ from placelogic.replay.native.clipping import by_torch, clipped
 from placelogic.replay.native.context import SequenceShare
 from placelogic.replay.native.experts import Mixture
 from placelogic.replay.native.parallel import Parallel, optimizer_of
-from placelogic.replay.native.transformer import Sizes, Transformer, mean_loss, started
+from placelogic.replay.native.transformer import Transformer, Widths, mean_loss, started
 
 
 def context_parallel(
-    sizes: Sizes, group: dist.ProcessGroup, kind: str, count: int, optimizer: str, seed: int, clip: bool = False
+    sizes: Widths, group: dist.ProcessGroup, kind: str, count: int, optimizer: str, seed: int, clip: bool = False
 ) -> Parallel:
     """Each device has the whole model and a share of every sequence; gradients are averaged."""
     model = Transformer(sizes)
@@ -36,7 +36,7 @@ def context_parallel(
 
 
 def expert_parallel(
-    sizes: Sizes, group: dist.ProcessGroup, count: int, optimizer: str, seed: int, clip: bool = False
+    sizes: Widths, group: dist.ProcessGroup, count: int, optimizer: str, seed: int, clip: bool = False
 ) -> Parallel:
     """Each device has its experts, all of the rest, and its own samples. Routing sums what experts get from
     all devices, so their gradients are divided; those of the rest are averaged."""

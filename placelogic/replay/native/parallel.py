@@ -16,7 +16,7 @@ from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from placelogic.replay.native.clipping import Clip, by_torch, clipped
 from placelogic.replay.native.recognise import SCHEDULES, Native
 from placelogic.replay.native.tied import Ends
-from placelogic.replay.native.transformer import Sizes, Transformer, mean_loss, started
+from placelogic.replay.native.transformer import Transformer, Widths, mean_loss, started
 
 Split = Callable[[torch.Tensor], torch.Tensor]
 
@@ -61,7 +61,7 @@ def optimizer_of(name: str, parameters: list[nn.Parameter]) -> torch.optim.Optim
     return torch.optim.Adam(parameters, lr=0.01, foreach=False)
 
 
-def parallel(native: Native, sizes: Sizes, mesh: DeviceMesh, optimizer: str, seed: int, loss: bool = False) -> Parallel:
+def parallel(native: Native, sizes: Widths, mesh: DeviceMesh, optimizer: str, seed: int, loss: bool = False) -> Parallel:
     """Build it. All ranks call this together. `loss`: tensor parallelism up to the loss."""
     if native.schedule is not None:
         return _pipeline(native, sizes, mesh, optimizer, seed)
@@ -174,7 +174,7 @@ def tensor_parallel(model: Transformer, mesh: DeviceMesh, sequence: bool, loss: 
     parallelize_module(model, mesh, plan)
 
 
-def _pipeline(native: Native, sizes: Sizes, mesh: DeviceMesh, optimizer: str, seed: int) -> Parallel:
+def _pipeline(native: Native, sizes: Widths, mesh: DeviceMesh, optimizer: str, seed: int) -> Parallel:
     from torch.distributed import pipelining
 
     names = mesh.mesh_dim_names or ()

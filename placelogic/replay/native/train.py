@@ -22,7 +22,7 @@ from placelogic.replay.native.experts import Mixture
 from placelogic.replay.native.own import context_parallel, expert_parallel
 from placelogic.replay.native.parallel import NARROW, Parallel, mesh_of, needed_microbatches, optimizer_of, parallel
 from placelogic.replay.native.recognise import Native
-from placelogic.replay.native.transformer import Sizes, Transformer, mean_loss, source, started
+from placelogic.replay.native.transformer import Transformer, Widths, mean_loss, source, started
 from placelogic.replay.rounding import ORDER
 
 SAMPLES = 2
@@ -44,7 +44,7 @@ class NativeRun(Struct, frozen=True):
     held: tuple[Mapping[str, int], ...]
     sent: tuple[Mapping[str, int], ...]
     size: int
-    sizes: Sizes = field(default_factory=Sizes)
+    sizes: Widths = field(default_factory=Widths)
 
 
 class Setting(Struct, frozen=True):
@@ -57,10 +57,10 @@ class Setting(Struct, frozen=True):
     limit: float = LIMIT
 
 
-def sizes_of(native: Native) -> Sizes:
+def sizes_of(native: Native) -> Widths:
     stages = native.size("stages") * native.chunks
     experts = 2 * native.size("experts") if "experts" in native.roles.values() else 0
-    return Sizes(layers=max(2, stages), heads=max(4, native.size("tensor")), experts=experts, tied=native.tied)
+    return Widths(layers=max(2, stages), heads=max(4, native.size("tensor")), experts=experts, tied=native.tied)
 
 
 def batch(native: Native) -> int:
@@ -69,7 +69,7 @@ def batch(native: Native) -> int:
     return SAMPLES * shares * needed_microbatches(native)
 
 
-def sample(step: int, seed: int, count: int, sizes: Sizes) -> tuple[torch.Tensor, torch.Tensor]:
+def sample(step: int, seed: int, count: int, sizes: Widths) -> tuple[torch.Tensor, torch.Tensor]:
     """Tokens and targets of one global batch, the same on every device."""
     drawn = torch.randint(
         sizes.vocab, (2, count, sizes.length), generator=generator(seed, "tokens", step), device="cpu"
@@ -122,7 +122,7 @@ def _rank(native: Native, setting: Setting) -> list[dict[str, Any]]:
     return found
 
 
-def _jobs(native: Native, sizes: Sizes, mesh: Any, optimizer: str, setting: Setting) -> Iterator[tuple[str, Parallel]]:
+def _jobs(native: Native, sizes: Widths, mesh: Any, optimizer: str, setting: Setting) -> Iterator[tuple[str, Parallel]]:
     roles, count, seed = set(native.roles.values()), native.microbatches, setting.seed
     if "context" in roles:
         group = mesh.get_group("context")
@@ -151,7 +151,7 @@ def _share(mesh: Any) -> Callable[[torch.Tensor], torch.Tensor]:
 def compared(
     job: Parallel,
     whole: nn.Module,
-    sizes: Sizes,
+    sizes: Widths,
     count: int,
     share: Callable[[torch.Tensor], torch.Tensor],
     optimizer: str,

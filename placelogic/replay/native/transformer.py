@@ -11,7 +11,7 @@ from torch import nn
 Attention = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 
 
-class Sizes(Struct, frozen=True):
+class Widths(Struct, frozen=True):
     """`experts`: of each layer, 0 for a plain MLP. `tied`: the embedding is the output matrix too."""
 
     layers: int = 2
@@ -38,7 +38,7 @@ def masked(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, start: int) -> tor
 
 
 class SelfAttention(nn.Module):
-    def __init__(self, sizes: Sizes) -> None:
+    def __init__(self, sizes: Widths) -> None:
         super().__init__()
         self.width = sizes.hidden // sizes.heads
         for name in ("wq", "wk", "wv", "wo"):
@@ -51,7 +51,7 @@ class SelfAttention(nn.Module):
 
 
 class MLP(nn.Module):
-    def __init__(self, sizes: Sizes) -> None:
+    def __init__(self, sizes: Widths) -> None:
         super().__init__()
         self.w1 = nn.Linear(sizes.hidden, sizes.ffn, bias=False)
         self.w2 = nn.Linear(sizes.ffn, sizes.hidden, bias=False)
@@ -61,7 +61,7 @@ class MLP(nn.Module):
 
 
 class Block(nn.Module):
-    def __init__(self, sizes: Sizes, mlp: Callable[[Sizes], nn.Module] = MLP) -> None:
+    def __init__(self, sizes: Widths, mlp: Callable[[Widths], nn.Module] = MLP) -> None:
         super().__init__()
         self.attention_norm = nn.LayerNorm(sizes.hidden, bias=False)
         self.attention = SelfAttention(sizes)
@@ -78,11 +78,11 @@ class Transformer(nn.Module):
 
     def __init__(
         self,
-        sizes: Sizes,
+        sizes: Widths,
         layers: range | None = None,
         first: bool = True,
         last: bool = True,
-        mlp: Callable[[Sizes], nn.Module] = MLP,
+        mlp: Callable[[Widths], nn.Module] = MLP,
     ) -> None:
         super().__init__()
         self.embed = nn.Embedding(sizes.vocab, sizes.hidden) if first else None
