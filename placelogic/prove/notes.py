@@ -59,7 +59,7 @@ def _alike(program: Program, sizes: Sizes) -> Iterator[Finding]:
         split = axis in program.work.split_axes or program.work.feed(axis) is not None
         if alone or staged or used or split:
             continue
-        if all(fact[axis].kind == "copy" for fact in program.facts.values()):
+        if all(fact[axis].kind == "replicated" for fact in program.facts.values()):
             yield _note("NT10", "alike", atom.span, axes=(axis,))
 
 

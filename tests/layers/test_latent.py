@@ -79,9 +79,9 @@ def fact(use: str, weights: str) -> Fact:
 def test_gradients_of_down_projections() -> None:
     """Whole under tensor parallelism, where the gradients of the latents are added up; with sequence parallelism each
     device has what its piece of the sequence says, and shares are left."""
-    assert fact("tensor_parallel(tp)", "latent").kind == "copy"
-    assert fact("sequence_parallel(tp)", "latent").kind == "share"
-    assert fact("tensor_parallel(tp)", "attn").kind == "own"
+    assert fact("tensor_parallel(tp)", "latent").kind == "replicated"
+    assert fact("sequence_parallel(tp)", "latent").kind == "partial"
+    assert fact("tensor_parallel(tp)", "attn").kind == "shard"
 
 
 @pytest.mark.parametrize(
