@@ -43,8 +43,8 @@ def elements(program: Program, one: Saved | Sent) -> sympy.Expr:
     """Of one array on one device: every axis divides the dimension that it cuts."""
     assert program.layers is not None
     found = sympy.Mul(*(size(program, program.layers.sizes[dim]) for dim in one.dims))
-    if one.partial is not None:
-        found *= size(program, one.partial)
+    if one.share is not None:
+        found *= size(program, one.share)
     return found / sympy.Mul(*(sympy.Symbol(axis) for axis in one.cut))
 
 
