@@ -74,7 +74,7 @@ LOOSER = {
     "nothing has to be right": (walk, "needs_right", lambda op: ()),
     "gradients of a part are whole": (
         backward,
-        "partial",
+        "share",
         lambda value, axis, shape: values.replace(value, shape=dict(shape)),
     ),
     "pieces added up place by place are gradients": (
