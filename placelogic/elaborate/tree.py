@@ -102,7 +102,10 @@ def _work(program: Program) -> Iterator[ast.Statement]:
     for feed in work.feeds:
         yield ast.FeedStmt(feed.kind, (_ref((feed.axis,)),), NOWHERE)
     for loss in work.losses:
-        scope: Literal["local", "global", "over", "sum"] = "sum"
+        if loss.everywhere:
+            yield ast.LossStmt(loss.name, "global", (), False, NOWHERE)
+            continue
+        scope: Literal["local", "over", "sum"] = "sum"
         if loss.mean:
             scope = "over" if loss.over or loss.microbatches else "local"
         yield ast.LossStmt(loss.name, scope, refs(loss.over), loss.microbatches, NOWHERE)

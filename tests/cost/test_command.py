@@ -290,8 +290,8 @@ def test_options_of_the_function_that_make_no_sense() -> None:
     assert one.traffic.inter == placelogic.cost(NODES + STEP, inter=["node"]).traffic.inter != 0
 
 
-def test_weights_without_a_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A table of positions may be longer than the sequence: a proof does not need to know, costs do."""
+def test_a_table_of_positions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It has the size that the operations give; a person may say that it is longer than the sequence."""
     spec = (
         "mesh dp = 2\nweights embed { kind embedding }\nweights positions { kind vector }\n"
         "dims batch = 2*dp, sequence = 64, hidden = 64, vocab = 1024\nblock start {\n  input ids(batch, sequence)\n"
@@ -301,10 +301,9 @@ def test_weights_without_a_size(tmp_path: Path, capsys: pytest.CaptureFixture[st
     path = tmp_path / "a.place"
     path.write_text(spec)
     assert main(["check", str(path)]) == 0
-    assert main(["cost", str(path)]) == 2
-    assert "error[PL307]: weights `positions` have no size" in capsys.readouterr().err
+    assert main(["cost", str(path)]) == 0
+    assert "PL" not in capsys.readouterr().err
     path.write_text(spec.replace("kind vector", "kind vector, size 2048*64"))
     assert main(["cost", str(path)]) == 0
     path.write_text(spec + "budget 1 GiB\n")
-    assert main(["check", str(path)]) == 2
-    assert "[PL9" not in capsys.readouterr().out
+    assert main(["check", str(path)]) == 0

@@ -75,6 +75,8 @@ LAYER_TEXTS: list[tuple[tuple[str, ...], str, str]] = [
       "y = gather x over tp on sequence", "y = gather x over cp on sequence", "y = slice x over cp on sequence",
       "y = reduce_scatter x over cp on sequence", "y = all_to_all x over cp from sequence to hidden",
       "y = all_to_all x over cp from hidden to sequence", "y = gelu x"), ONE, FRAME),
+    (("y = gelu x", "y = convolve x with v over sequence width head for hidden",
+      "y = convolve x with v over sequence width heads for hidden"), ONE, FRAME),
     (("", "block b {\ninput x(batch, sequence, hidden)\ny = gelu x\n}"), ONE, f"@\n{USES}"),
     (("c = gelu q", "c = attention q, q, q"), ONE,
      FRAME.replace("@", f"q = linear x with w from hidden to heads, head\n@{BACK}")),

@@ -194,5 +194,7 @@ def test_derived_steps_of_every_spec_around(path: Path) -> None:
             assert any((one.code or "").startswith("PL") for one in spec.expectations), spec.name
             continue  # what is refused has no step
         text = show(complete)
-        again = program(text)
+        (read,) = elaborate_file(parse(text, "shown.place"))
+        assert read.program is not None and read.stated is not None, text
+        again = derive(read.program, read.stated)  # what follows from the operations of layers follows again
         assert bare(replace(again, conflicts=complete.conflicts, name=spec.name)) == bare(complete), text
