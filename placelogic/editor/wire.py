@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from typing import Any, BinaryIO
+from urllib.parse import unquote
 
 from pygls.exceptions import (
     JsonRpcException,
@@ -127,8 +128,9 @@ def take(server: LanguageServer, body: bytes) -> None:
         return _refuse(server, asked, JsonRpcInvalidRequest("the server is shut down")) if asked is not None else None
     if "method" in data:
         data.setdefault("params", None)  # may be left out
-    if data.get("method") == "textDocument/didChange" and protocol._workspace is not None and _uri(data) not in protocol.workspace.text_documents:
-        return None  # the library would read whatever file it names, to change it
+    if data.get("method") == "textDocument/didChange" and protocol._workspace is not None:
+        if unquote(_uri(data)) not in protocol.workspace.text_documents:  # known by what it is called without %20
+            return None  # the library would read whatever file it names, to change it
     try:
         protocol.handle_message(protocol.structure_message(data))
     except JsonRpcInvalidParams:
