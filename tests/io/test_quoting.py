@@ -90,6 +90,7 @@ def test_costs_as_python(good: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("cost", "--format", "python", "--", good) == 0
     text = capsys.readouterr().out
     only_literals(text, {"numpy"})
+    pytest.importorskip("numpy")
     space: dict[str, object] = {}
     exec(compile(text, "costs", "exec"), space)  # what it defines can be called, and nothing else has happened
     assert space["memory_held"](P=1) > 0 and os.listdir() == [good]  # type: ignore[operator]
