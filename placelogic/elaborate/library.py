@@ -205,7 +205,7 @@ class Reader(Struct):
             self.log.add("PL021", f"`{node.path}` lies outside the folder of the checked file", node.span,
                          "move it beside the checked file, or below")  # fmt: skip
             return None
-        if not os.path.isfile(path):  # false for a name that is too long, where is_file would raise
+        if not os.path.exists(path):  # false for a name that is too long, where `Path` would raise
             near = closest(path.name, _neighbours(path.parent))
             self.log.add("PL020", f"there is no file `{node.path}`", node.span,
                          near or "imports are relative to the file they stand in")  # fmt: skip
