@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping
 from time import monotonic
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec import Struct
 
@@ -74,14 +75,10 @@ def version() -> str:
     return z3.get_version_string()
 
 
-_asked: list[Any] = []
-"""The context that is asked just now: one run at a time asks the solver."""
-
-
 def interrupt() -> None:
     """End the query that runs in another thread, if any: it comes out as unknown."""
-    for context in _asked:
-        context.interrupt()
+    if (z3 := sys.modules.get("z3")) is not None:
+        z3.main_ctx().interrupt()
 
 
 def answer(text: str, limits: Limits = Limits()) -> Answer:
@@ -104,8 +101,7 @@ def answer(text: str, limits: Limits = Limits()) -> Answer:
 class Solver:
     """Decides whether a goal can hold under background facts and named assumptions.
 
-    Deterministic: fixed seed, a resource limit per query, a context of its own, so that nothing depends on what else
-    was asked in this process. Raises Interrupted before and after a query when
+    Deterministic: fixed seed, a resource limit per query. Raises Interrupted before and after a query when
     nobody waits for it any more (placelogic/interruption.py)."""
 
     def __init__(self, background: Iterable[Formula], named: Iterable[Named], limits: Limits) -> None:
@@ -113,8 +109,7 @@ class Solver:
 
         self._z3 = z3
         self._limits = limits
-        self._context = z3.Context()
-        self._solver = z3.Solver(ctx=self._context)
+        self._solver = z3.Solver()
         self._solver.set("random_seed", 0)
         self._solver.set(
             "ctrl_c", False
@@ -135,7 +130,7 @@ class Solver:
         lines = [f"(declare-const {symbol(name)} Int)" for name in names]
         # Wrapping keeps one parsed term per formula: a top-level `and` would be split.
         lines += [f"(assert (or {smt(formula)} false))" for formula in formulas]
-        return list(self._z3.parse_smt2_string("\n".join(lines), ctx=self._context))
+        return list(self._z3.parse_smt2_string("\n".join(lines)))
 
     def check(self, goal: Formula = TRUE, *more: Formula, model: bool = False, quick: bool = False) -> Answer:
         """Whether `goal` (and `more`) can hold; `model`: also give sizes at which it does. `quick`: with a part of
@@ -151,11 +146,7 @@ class Solver:
             if goals:
                 self._solver.add(*self._parse(goals))
             started = monotonic()
-            _asked.append(self._context)
-            try:
-                result = self._solver.check()
-            finally:
-                _asked.clear()
+            result = self._solver.check()
             checkpoint()
             if result == self._z3.sat:
                 try:
