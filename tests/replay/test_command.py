@@ -179,7 +179,7 @@ def test_no_such_spec(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_disagreement_is_told_as_a_bug(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from placelogic.replay import buffers
+    from placelogic.run import buffers
 
     def forgotten(*arguments: object) -> None:
         """A reduction that does nothing."""
