@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from placelogic.program.expr import Name, Num, changed, evaluate, holds, names, number
 from placelogic.program.program import Loop, Op, Program, Scale, ScaleLoss
 from placelogic.report.diagnostic import Counterexample
+from placelogic.simulate import uneven
 
 MOST_RANKS = 16
 """Processes that one replay may start."""
@@ -163,6 +164,9 @@ def _meshes(program: Program, wanted: Mapping[str, int], most: int) -> Iterator[
         whole = whole and turns.denominator == 1 and turns >= 1
         if not (allowed and whole) or prod(sizes.values()) > most:
             continue
+        open_ones = not {*sizes} <= {*wanted}  # what a person asks for is run as it is
+        if open_ones and program.layering is not None and uneven(program, sizes, dict.fromkeys(open_lets, DIVISIBLE)):
+            continue  # a verdict takes for granted that axes divide what they cut
         idle = sum(value == 1 for value in values)
         found.append((idle, prod(sizes.values()), sum(values), sizes, {name: int(env[name]) for name in open_lets}))
     for _, _, _, sizes, quantities in sorted(found, key=lambda one: one[:3]):
