@@ -11,7 +11,7 @@ import pytest
 import placelogic
 
 PACKAGE = Path(placelogic.__file__).parent
-ROOT = PACKAGE.parent
+ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 RULES = [
     [cell.strip() for cell in line.strip("|").split("|")]
