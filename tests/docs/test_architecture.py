@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-import placelogic
-
-PACKAGE = Path(placelogic.__file__).parent
 ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "placelogic"
+"""As it lies in the checkout: an installed one has the grammar in it, too."""
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 RULES = [
     [cell.strip() for cell in line.strip("|").split("|")]
