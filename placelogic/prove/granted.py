@@ -39,7 +39,7 @@ def granting(
 
 def with_facts(premises: Premises, sizes: Sizes) -> Premises:
     """The premises with what has become known of remainders since."""
-    return Premises(tuple(fact for fact in sizes.background if fact != TRUE), premises.assumptions)
+    return Premises(tuple(sizes.background), premises.assumptions)
 
 
 def assumptions(program: Program, named: Iterable[Named], sizes: Sizes) -> tuple[str, ...]:

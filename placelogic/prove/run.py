@@ -27,8 +27,8 @@ from placelogic.program.program import (
     Update,
 )
 from placelogic.prove.feeding import fed, read_next
-from placelogic.prove.formula import FALSE, TRUE, Formula, at_least, both, either, negate, test
-from placelogic.prove.kinds import Kind
+from placelogic.prove.formula import TRUE, Formula, at_least, both, either, negate, test
+from placelogic.prove.kinds import Kind, miscast
 from placelogic.prove.ratio import ONE, Ratio, TooLarge, const, var
 from placelogic.prove.sizes import Sizes
 from placelogic.prove.transfer import Group
@@ -115,10 +115,11 @@ class Run:
 
     def _once(self, loop: Loop, before: Buffers, turn: Ratio, reached: Formula) -> Buffers:
         """A subset of the micro-batch number `turn`, or of none where it is not `reached`."""
-        times = ONE if reached == TRUE else _indicator(reached, self.group.sizes, loop)
+        always = self.group.sizes.always(reached)
+        times = ONE if always else _indicator(reached, self.group.sizes, loop)
         fresh = self.group.fresh(test("=", var(TURN), turn))
         after = self._body(loop, before, fresh, _Reached(reached, reached), times)
-        return after if reached == TRUE else join(guard(after, reached), guard(before, negate(reached)))
+        return after if always else join(self._guard(after, reached), self._guard(before, negate(reached)))
 
     def _many(self, loop: Loop, before: Buffers, m: Ratio, last: Ratio, turns: Ratio, subset: Formula) -> Buffers:
         """A subset of `turns` micro-batches, the last of which is number `last`.
@@ -140,39 +141,48 @@ class Run:
 
         fresh = self._body(loop, {}, self.group.fresh(subset), _ALWAYS, ONE)  # G
         second = again(fresh)
-        if same(fresh, second) and same(before, again(before)):
+        if self._same(fresh, second) and self._same(before, again(before)):
             out = join(before, fresh)  # nothing acts on the buffer: every turn just adds
         elif turns.constant is not None and 2 <= turns.constant <= MAX_UNROLLED and last.constant is not None:
             out = before
+            self.group.sizes.equal(turns, const(turns.constant))
+            self.group.sizes.equal(last, const(last.constant))
             for turn in range(int(last.constant - turns.constant) + 1, int(last.constant) + 1):
                 out = self._body(loop, mark(out), self.group.fresh(test("=", m, const(turn))), _ALWAYS, ONE)
         else:
-            later = guard(join(self._later(fresh, second, again, m, last), self._kept(before, again, turns)), many)
+            several = join(self._later(fresh, second, again, m, last), self._kept(before, again, turns))
+            later = self._guard(several, many)
             none = test("=", turns, const(0))
-            out = join(join(guard(single, once), later), guard(before, none))
+            out = join(join(self._guard(single, once), later), self._guard(before, none))
         self._listening = True
         self._clashes(loop, fresh, many)
         return out
+
+    def _guard(self, buffers: Buffers, when: Formula) -> Buffers:
+        return guard(buffers, when, self.group.sizes)
+
+    def _same(self, one: Buffers, other: Buffers) -> bool:
+        return same(one, other, self.group.sizes)
 
     def _later(
         self, fresh: Buffers, second: Buffers, again: Callable[[Buffers], Buffers], m: Ratio, last: Ratio
     ) -> Buffers:
         """The fresh parts of all turns, at the end of a loop of two turns or more."""
-        if same(fresh, second):
+        if self._same(fresh, second):
             return fresh
-        ends = guard(fresh, test("=", m, last))
-        previous = guard(mark(second), test("=", m, last - ONE))
-        earlier = guard(unstable(second, again(second)), test("<", m, last - ONE))
+        ends = self._guard(fresh, test("=", m, last))
+        previous = self._guard(mark(second), test("=", m, last - ONE))
+        earlier = self._guard(unstable(second, again(second)), test("<", m, last - ONE))
         return join(join(ends, previous), earlier)
 
     def _kept(self, before: Buffers, again: Callable[[Buffers], Buffers], turns: Ratio) -> Buffers:
         """What was in the buffers before a loop of two turns or more."""
         one = again(before)
         two = again(one)
-        if same(one, two):
+        if self._same(one, two):
             return one
         two_turns = test("=", turns, const(2))
-        return join(guard(mark(two), two_turns), guard(unstable(two, again(two)), negate(two_turns)))
+        return join(self._guard(mark(two), two_turns), self._guard(unstable(two, again(two)), negate(two_turns)))
 
     def _clashes(self, loop: Loop, buffers: Buffers, when: Formula) -> None:
         """A second turn that adds to a buffer which the first one left in another shape."""
@@ -203,7 +213,7 @@ class Run:
                     other = [t.when for t in held.get(name, ()) if _is_whole(t.kinds[index]) == (not whole)]
                     # The buffer is cut, or whole, only where something was put into it.
                     there = within_loop(either(*other), self.group.sizes)
-                    if there != FALSE:
+                    if not self.group.sizes.never(there):
                         self.trace.clashes.append(Clash(axis, both(when, there, several), origin, whole))
 
     def _body(self, loop: Loop, before: Buffers, fresh: Value, when: _Reached, times: Ratio) -> Buffers:
@@ -268,6 +278,8 @@ class Run:
         self, what: str, value: Value, when: Formula, times: Ratio, origin: Origin, axes: tuple[str, ...] = ()
     ) -> None:
         if self._listening:
+            kinds = (kind for terms in value.values() for term in terms for kind in term.kinds)
+            self.group.sizes.taken += [miscast(kind) for kind in kinds if kind.raw is not None]
             terms = {term.name: tuple(value.get(term.name, ())) for term in self.group.program.work.losses}
             self.trace.reads.append(Read(what, terms, when, times, self._order, origin, axes))
 

@@ -195,7 +195,7 @@ def replica_obligations(
 ) -> Iterator[Obligation]:
     """SC01: devices that update the same element do so from equal gradients."""
     found = [read for read in trace.reads if read.what == "update"]
-    ends = updates(trace)
+    ends = updates(trace, sizes)
 
     def healed(axis: str) -> Formula:
         """The sizes at which a broadcast after the last update makes all copies the root's."""
@@ -206,7 +206,7 @@ def replica_obligations(
 
     for index, axis in enumerate(program.mesh.axes):
         owners = partial(cuts[axis])
-        if owners == TRUE or (made_alike := healed(axis)) == TRUE:
+        if sizes.always(owners) or sizes.always(made_alike := healed(axis)):
             continue
         several = at_least(members(weights, sizes, axis), 2)
         unequal = [

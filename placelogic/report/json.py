@@ -58,6 +58,7 @@ def _spec(file: FileReport, spec: SpecReport) -> dict[str, Any]:
             "undecided": counts.undecided,
             "stated": counts.stated,
         },
+        "settled": [asdict(one) | {"confirmed_by": list(one.confirmed_by)} for one in spec.settled],
         "recheck": None if spec.recheck is None else asdict(spec.recheck),
         "findings": [_finding(file, finding) for finding in spec.findings],
     }
