@@ -27,9 +27,7 @@ class Solvers:
         return self.plain if one.code == "FW07" else self.divided
 
 
-def granting(
-    sizes: Sizes, named: tuple[Named, ...], granted: tuple[Named, ...], limits: Limits
-) -> Solver | None:
+def granting(sizes: Sizes, named: tuple[Named, ...], granted: tuple[Named, ...], limits: Limits) -> Solver | None:
     """A solver that knows what is taken for granted; None where nothing is."""
     if not granted:
         return None

@@ -15,8 +15,8 @@ from placelogic.prove.kinds import Kind
 from placelogic.prove.ratio import Ratio
 from placelogic.prove.written import Written
 
+LEGEND = "A kind: 0 partial, 1 replicated, 2 + r what device r had; cut: each device has its own elements only."
 TABLE = """\
-; A kind: 0 partial, 1 replicated, 2 + r what device r had; cut: each device has its own elements only.
 (define-fun reduced ((kind Int) (cut Bool)) Int (ite (and (= kind 0) (not cut)) 1 kind))
 (define-fun averages ((kind Int) (cut Bool)) Bool (and (= kind 0) (not cut)))
 (define-fun repeats ((kind Int) (cut Bool)) Bool (and (distinct kind 0) (not cut)))
@@ -230,21 +230,20 @@ def script(
 ) -> str:
     """A question as a self-contained SMT-LIB 2 text: unsat means that the goal never holds. `premises`: with their
     titles. `heading`: comments for a reader; `status`: the answer to expect."""
-    text = Text()
+    text, heading = Text(), tuple(heading)
     asserted = [(title, text.formula(formula)) for title, formula in (*premises, ("can this hold?", goal))]
-    return "\n".join(
-        [
-            *map(_comment, heading),
-            "(set-logic QF_NIA)",
-            *([] if status is None else [f"(set-info :status {status})"]),
-            TABLE,
-            *(f"(declare-const {symbol(name)} Int)" for name in text.names),
-            *text.lines,
-            *(line for title, term in asserted for line in (_comment(title), f"(assert {term})")),
-            "(check-sat)",
-            "",
-        ]
-    )
+    lines = [
+        "(set-logic QF_NIA)",
+        *([] if status is None else [f"(set-info :status {status})"]),
+        _comment(LEGEND),
+        TABLE,
+        *(f"(declare-const {symbol(name)} Int)" for name in text.names),
+        *text.lines,
+        *(line for title, term in asserted for line in (_comment(title), f"(assert {term})")),
+        "(check-sat)",
+        "",
+    ]
+    return "\n".join([*map(_comment, heading), *(line for line in lines if heading or not line.startswith("; "))])
 
 
 def _comment(text: str) -> str:

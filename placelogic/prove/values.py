@@ -24,6 +24,7 @@ from placelogic.program.program import (
     Refresh,
     Weights,
 )
+from placelogic.prove import kinds
 from placelogic.prove.formula import FALSE, TRUE, Formula, at_least, both, either, made, test, variables
 from placelogic.prove.kinds import Kind, unlike
 from placelogic.prove.ratio import ONE, Ratio, var
@@ -202,6 +203,12 @@ def unstable(turn: Buffers, next_turn: Buffers) -> Buffers:
             pairs = zip(terms, after) if len(after) == len(terms) else ((t, None) for t in terms)
             out[buffer][name] = [change(t, n) for t, n in pairs]
     return out
+
+
+def miscast(value: Value) -> list[Formula]:
+    """Where the rules, as they stand, come to other kinds than were found."""
+    found = {id(kind): kind for terms in value.values() for term in terms for kind in term.kinds}
+    return [kinds.miscast(kind) for kind in found.values() if kind.raw is not None]
 
 
 def same(a: Buffers, b: Buffers, sizes: Sizes) -> bool:

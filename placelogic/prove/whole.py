@@ -114,9 +114,7 @@ def _acts(trace: Trace, skip: Read) -> Formula:
     return either(*(runs(read) for read in trace.reads if read.what == "update" and read.order > skip.order))
 
 
-def _all_or_none(
-    flowing: Mapping[str, Sequence[tuple[Flow | None, Trace]]], sizes: Sizes
-) -> Iterator[Obligation]:
+def _all_or_none(flowing: Mapping[str, Sequence[tuple[Flow | None, Trace]]], sizes: Sizes) -> Iterator[Obligation]:
     """Where the updates of some weights are skipped, those of all are."""
     skipping: dict[str, Formula] = {}
     idle: dict[str, Read] = {}

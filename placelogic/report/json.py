@@ -76,9 +76,7 @@ def _finding(file: FileReport, finding: Finding) -> dict[str, Any]:
         "class": finding.fault,
         "counterexample": _counterexample(finding.counterexample),
         "fix": finding.fix,
-        "edit": None
-        if finding.edit is None
-        else {"span": _span(file, finding.edit.span), "text": finding.edit.text},
+        "edit": None if finding.edit is None else {"span": _span(file, finding.edit.span), "text": finding.edit.text},
         "help": finding.help,
         "consequence": finding.consequence,
         "accepted": None if finding.accepted is None else asdict(finding.accepted),
