@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 @version_option
 @tokens_option
 @jobs_option
-@click.option("-q", "--quiet", is_flag=True, help="Print only what fails.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only what fails or is expected to.")
 def check(
     files: tuple[str, ...],
     form: str,

@@ -73,6 +73,7 @@ def _finding(file: FileReport, finding: Finding) -> dict[str, Any]:
         "span": _span(file, finding.span),
         "label": finding.label,
         "class": finding.fault,
+        "factor": finding.factor,
         "counterexample": _counterexample(finding.counterexample),
         "fix": finding.fix,
         "edit": None
