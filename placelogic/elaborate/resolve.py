@@ -128,6 +128,7 @@ def resolve(name: str, items: Sequence[Item], span: Span, fixed: Mapping[str, in
             if isinstance(item.statement, ast.ClaimStmt)
         ),
         budgets=tuple(_budget(item, sizes) for item in select(items, ast.BudgetStmt)),
+        unheeded=tuple(log.unheeded),
     )
     return program, stated
 

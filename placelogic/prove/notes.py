@@ -23,6 +23,8 @@ def notes(
     yield from _unexercised(program, sizes, solver)
     yield from _one_microbatch(program, sizes, solver)
     yield from _frozen(program, sizes)
+    for one in program.unheeded:
+        yield _note("NT12", one.why, one.span, [one.target])
     yield from _alike(program, sizes)
     if stated == 0:
         blocks = program.layers is not None and bool(program.layers.blocks)

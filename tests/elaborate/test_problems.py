@@ -100,7 +100,6 @@ PROBLEMS = [
     ("PL324", SMALL + "freeze model\nscale model by 2", "frozen"),
     ("PL324", SMALL + "freeze model\nstep model { update }", "frozen"),
     ("PL324", SMALL + "freeze model\noptimizer adam for model", "frozen"),
-    ("PL324", SMALL + "freeze model\nplace model over N { optimizer sharded }", "frozen"),
     ("PL324", SMALL + "freeze model\nclip global_norm { model over N }", "frozen"),
     ("PL324", SMALL + "freeze model\nprecision model { master fp32 }", "frozen"),
     ("PL325", SMALL + "loss mean local\nloss aux mean local\nscale * by 1/tokens", "several losses each count their own"),

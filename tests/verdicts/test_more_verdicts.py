@@ -82,6 +82,7 @@ def test_dead_parts_are_noted(stem: str, name: str) -> None:
         ("one_by_other_sizes", ["NT01"]),
         ("only_a_norm_is_trained", ["NT11"]),
         ("a_small_group_is_frozen", []),
+        ("places_that_nothing_heeds", ["NT12", "NT12"]),
     ],
 )
 def test_proofs_that_cost_nothing_are_told_of(name: str, codes: list[str]) -> None:
