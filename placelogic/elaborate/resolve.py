@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from msgspec.structs import replace
 
-from placelogic.elaborate import hosted, lines, placements, skips, steps
+from placelogic.elaborate import hosted, lines, optimizers, placements, skips, steps
 from placelogic.elaborate.count import count_weights
 from placelogic.elaborate.declare import read_sizes
 from placelogic.elaborate.log import Item, Log
@@ -159,7 +159,7 @@ def _weights(
         uses=group.uses,
         routed=group.routed,
         frozen=group.frozen,
-        optimizer=lines.optimizer_of(group, items, groups, log),
+        optimizer=optimizers.optimizer_of(group, items, groups, sizes, log),
         precision=lines.precision_of(group, items, groups, log),
         params=layouts["params"],
         optimizer_state=layouts["optimizer"],

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
@@ -113,3 +113,27 @@ def agree(claims: Sequence[T], key: Callable[[T], object]) -> tuple[T, T] | None
 
 def select(items: Iterable[Item], kind: type) -> list[Item]:
     return [item for item in items if isinstance(item.statement, kind)]
+
+
+def speaking(items: Sequence[Item], kind: type, group: WeightsGroup, groups: Groups) -> Iterator[tuple[int, Item, Any]]:
+    """The statements of this kind that speak of the group: how specifically, and which."""
+    for item in select(items, kind):
+        level = groups.level(item.statement.target, item, group)  # type: ignore[union-attr]
+        if level:
+            yield level, item, item.statement
+
+
+def settle(
+    claims: Sequence[tuple[int, T]], key: Callable[[T], object], item: Callable[[T], Item], what: str, log: Log
+) -> T | None:
+    """The most specific claim; logs where equally specific ones differ."""
+    if not claims:
+        return None
+    top = strongest(claims)
+    differ = agree(top, key)
+    if differ is not None:
+        first, second = item(differ[0]), item(differ[1])
+        line = first.at(first.statement.span).line
+        log.once(second, "PL322", f"{what} is stated differently, and as specifically, in line {line}",
+               second.statement.span, "keep one, or make one of them more specific")  # fmt: skip
+    return top[0]
