@@ -34,6 +34,11 @@ CONFIGS = (".json", ".yaml", ".yml", ".toml", ".sh", ".args")
 """What configurations of frameworks are called."""
 
 
+def is_configuration(paths: Iterable[str]) -> bool:
+    """Whether all of these are called as configurations of frameworks are, and not as specs."""
+    return all(path.lower().endswith(CONFIGS) and not os.path.isdir(path) for path in paths)
+
+
 MOST_BEHIND_LINKS = 10_000
 """Files and folders that are looked at where links lead out of a folder: a link may lead to a whole disk."""
 

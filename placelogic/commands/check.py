@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from placelogic.commands.importer_options import request, set_option, tokens_option, version_option, world_option
+from placelogic.commands.importer_options import (
+    request,
+    set_option,
+    tokens_option,
+    unknown_option,
+    version_option,
+    world_option,
+)
 from placelogic.commands.options import (
     STDIN,
     STDIN_ARGUMENT,
@@ -38,14 +45,17 @@ if TYPE_CHECKING:
 @timeout_option
 @click.option("--recheck", is_flag=True, help="Put every question as it stands to z3 and to cvc5.")
 @click.option("--emit-smt2", metavar="DIR", help="Write every question into DIR, to be decided without placelogic.")
-@click.option("--from", "framework", metavar="FRAMEWORK", help="FILE is a configuration of this framework.")
+@click.option(
+    "--from", "framework", metavar="FRAMEWORK", help="FILE is a configuration of this framework; auto: it is recognised."
+)
 @world_option
 @set_option
 @version_option
 @tokens_option
+@unknown_option
 @jobs_option
 @click.option("-v", "--verbose", is_flag=True, help="Say of every obligation what decided it.")
-@click.option("-q", "--quiet", is_flag=True, help="Print only what fails.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only what fails or is expected to.")
 def check(
     files: tuple[str, ...],
     form: str,
@@ -58,11 +68,12 @@ def check(
     given: tuple[tuple[str, str], ...],
     version: str | None,
     tokens: str | None,
+    unknown: tuple[str, ...],
     **settings: Any,
 ) -> int:
     """Prove specs right on every mesh they allow, or show the smallest mesh where they are wrong.
 
-    FILE is a .place file, a folder to search for them, or - for standard input.
+    FILE is a .place file, a folder to search for them, or - for standard input; or a framework's configuration.
 
     \b
     placelogic check llama.place
@@ -73,7 +84,8 @@ def check(
 
     Exit codes: 0 all proved (or as expected), 1 any refuted, 2 any error, 3 any undecided or vacuous.
     """
-    from placelogic.files import Found, find
+    from placelogic.files import Found, find, is_configuration
+    from placelogic.io.quoting import visible
     from placelogic.report.diagnostic import Report
     from placelogic.report.formats import rendered
     from placelogic.report.terminal import Printer, Progress, terminal_width
@@ -86,8 +98,10 @@ def check(
         options = Settings(**settings)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
-    if framework is None and (world or given or version or tokens):
-        raise click.UsageError("--world, --set, --framework-version and --tokens go with --from")
+    if framework is None and is_configuration(files):
+        framework = "auto"
+    if framework is None and (world or given or version or tokens or unknown):
+        raise click.UsageError("--world, --set, --framework-version, --tokens and --allow-unknown go with --from")
     files_to_write = parse_outputs(outputs)
     found = [
         Found(STDIN, data=stdin_bytes()) if one.path == STDIN_ARGUMENT else one
@@ -97,13 +111,14 @@ def check(
     printer = Printer(sys.stdout)
     progress = Progress([one.path for one in found], sys.stderr)
     done: list[FileReport] = []
+    left: list[str] = []
 
     def files_of() -> Iterator[FileReport]:
         if framework is None:
             return check_files(found, options, worthwhile(len(found), jobs))
         from placelogic.frontends.checked import check_each
 
-        return check_each(framework, found, request(world, given, version, tokens), options)
+        return check_each(framework, found, request(world, given, version, tokens, unknown), options, left)
 
     try:
         progress.step()
@@ -116,6 +131,9 @@ def check(
     finally:
         progress.clear()
     report = Report(tuple(done))
+    if left:
+        few = f"{left[0]} is" if len(left) == 1 else f"{len(left)} files are"
+        click.echo(visible(f"{few} no configuration of {framework}: left out"), err=True)
     if form == "text":
         printer.lines(closing_lines(report, look))
     else:

@@ -8,7 +8,14 @@ from typing import Any
 
 import click
 
-from placelogic.commands.importer_options import request, set_option, tokens_option, version_option, world_option
+from placelogic.commands.importer_options import (
+    request,
+    set_option,
+    tokens_option,
+    unknown_option,
+    version_option,
+    world_option,
+)
 from placelogic.commands.options import STDIN, STDIN_ARGUMENT, print_problems, stdin_bytes
 
 
@@ -21,6 +28,7 @@ from placelogic.commands.options import STDIN, STDIN_ARGUMENT, print_problems, s
 @set_option
 @version_option
 @tokens_option
+@unknown_option
 def import_(framework: str, files: tuple[str, ...], output: str | None, ignored: bool, **asked: Any) -> int:
     """Make a spec of a configuration: how that framework divides, reduces, accumulates and clips.
 

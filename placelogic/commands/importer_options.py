@@ -29,10 +29,15 @@ version_option = click.option("--framework-version", "version", metavar="V", hel
 tokens_option = click.option(
     "--tokens", type=click.Choice(["even", "uneven"]), help="Whether all shares have equally many loss tokens."
 )
+unknown_option = click.option(
+    "--allow-unknown", "unknown", multiple=True, metavar="NAME", help="Leave out this setting, which is not known here."
+)
 
 
-def request(world: int | None, given: tuple[tuple[str, str], ...], version: str | None, tokens: str | None) -> Any:
+def request(
+    world: int | None, given: tuple[tuple[str, str], ...], version: str | None, tokens: str | None, unknown: tuple[str, ...]
+) -> Any:
     """What was asked, as the importers take it."""
     from placelogic.frontends import Request
 
-    return Request(world, dict(given), version, tokens)
+    return Request(world, dict(given), version, tokens, unknown)

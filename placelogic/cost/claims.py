@@ -9,6 +9,7 @@ from operator import eq, ge, gt, le, lt, ne
 
 import sympy
 from msgspec import Struct
+from msgspec.structs import replace
 
 from placelogic.cost.plain import MAX_CASES, cases, condition, differences, plain, too_many
 from placelogic.cost.symbols import exact
@@ -123,6 +124,15 @@ def sides(claim: Compare, costs: Mapping[str, Cost], span: Span) -> Sides:
 
     left, right = (compute(side, value, combine) for side in (claim.left, claim.right))
     return Sides(claim.op, left, right, values, tuple(sorted(used)), tuple(divisors))
+
+
+def rounded(cost: Cost) -> Cost:
+    """With every shard as large as the largest one, in place of shards that divide evenly."""
+    return replace(
+        cost,
+        held=tuple(replace(one, even=one.padded) for one in cost.held),
+        transients=tuple(replace(one, bytes=one.padded_bytes) for one in cost.transients),
+    )
 
 
 def comparison(assumed: Compare, cost: Cost) -> Compare:

@@ -98,7 +98,7 @@ class Transient(Struct, frozen=True):
     in use at a time; None: it lies there together with all others (kept gathered until backward)."""
 
     place: Place
-    kind: Literal["gathered params", "whole gradient", "kept params", "recomputed"]
+    kind: Literal["gathered params", "whole gradient", "kept params", "recomputed", "whole for the update"]
     unit: str | None
     group: str
     bytes: sympy.Expr

@@ -107,6 +107,13 @@ def _using(weights: Weights, sizes: Symbols, place: Place, options: Options) -> 
     if narrowed or moved:
         whole = elements * width(widths.fresh)
         yield Transient(place, "whole gradient", unit, weights.name, whole, whole, widths.fresh)
+    over = {cut for layout in (weights.optimizer_state, gradients, params) for cut in layout.cuts}
+    if any(axis in weights.optimizer.gathers for cut in over for axis in cut.axes):
+        # One value of each element, as the optimizer makes its direction of: of a unit at a time.
+        within = {axis for cut in over if cut.dim != "layer" for axis in cut.axes} - {*weights.optimizer.gathers}
+        layers = 1 if weights.layers is None else sizes.read(weights.layers)
+        whole = size_of(weights, sizes) / layers / members(weights, within, sizes, place) * width(widths.moments)
+        yield Transient(place, "whole for the update", f"update of {unit}", weights.name, whole, whole, widths.moments)
 
 
 def unit_of(weights: Weights, options: Options) -> str:

@@ -111,6 +111,10 @@ class _Walk(Struct):
             case pg.Update(buffer):
                 kept = cut_axes(weights.optimizer_state) + cut_axes(weights.params)
                 self.updated = self.of(buffer) | set(kept)
+                moving = tuple(axis for axis in weights.optimizer.gathers if axis in self.updated)
+                if moving:
+                    rest, dtype = tuple(self.updated - set(moving)), self.widths.moments
+                    self.add("all-gather", f"for {weights.optimizer.name}", moving, rest, dtype, times, op.origin)
             case pg.FetchParams(origin):
                 if weights.params.host is None:
                     self.host("to device", "updated params", tuple(self.updated), self.widths.params, times, origin)

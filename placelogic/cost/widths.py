@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from placelogic.cost.symbols import exact
 from placelogic.problem import Problem, SpecError
-from placelogic.program.catalog import DTYPE_BYTES
+from placelogic.program.catalog import DTYPE_BYTES, OPTIMIZERS
 from placelogic.program.program import Weights
 
 MOMENTS: dict[str, int] = {
@@ -73,6 +73,8 @@ def moments_of(weights: Weights) -> int:
     if optimizer.name not in MOMENTS:
         message = (
             f"the state of {optimizer.name} depends on the shapes of tensors, and `{weights.name}` has only a size"
+            if optimizer.name in OPTIMIZERS
+            else f"how much state {optimizer.name} keeps of `{weights.name}` is not known"
         )
         raise SpecError(Problem("PL360", message, optimizer.origin.span, "costs can be derived for another optimizer"))
     return MOMENTS[optimizer.name]

@@ -33,7 +33,7 @@ _AFTER: dict[str, tuple[Sort, ...]] = {
     "use": ("strategy",), "model": ("model",), "on": ("dimension",), "kind": ("kind",),
     "by": ("size", "axis"), "size": ("size",), "layers": ("size",), "assume": ("size", "axis"), "microbatches": ("size",),
     "gradient_accumulation": ("size",), "budget": ("size",), "chunks": ("size",), "claim": ("size",),
-    "broadcast": ("axis",), "routed": ("axis",),
+    "broadcast": ("axis",), "routed": ("axis",), "along": ("dimension",),
 }  # fmt: skip
 """What a name means after the last word of the language before it."""
 

@@ -34,10 +34,10 @@ LETTERS = ("R", "S", "M", "O")
 """Modes in short; `S*` is one too. They are letters in other places: `microbatches M`."""
 
 JOINING = ("over", "by", "of", "on", "and", "from", "into", "for", "but", "master", "overflow", "scattered", "with",
-           "to", "top", "repeat", "every", "grouped", "parallel", "scaled", "width")  # fmt: skip
+           "to", "top", "repeat", "every", "grouped", "parallel", "scaled", "width", "needs", "gathers", "along")  # fmt: skip
 VALUES = (
     "mean", "sum", "none", "local", "global", "even", "uneven", "same", "different", "first", "last", "proved",
-    "refuted", "vacuous", "error", "causal", "fused", "ring", "zero",
+    "refuted", "vacuous", "error", "causal", "fused", "ring", "zero", "nothing", "matrix", "whole", "row", "blocks",
 )  # fmt: skip
 UNITS = ("B", "kB", "MB", "GB", "TB", "KiB", "MiB", "GiB", "TiB")
 

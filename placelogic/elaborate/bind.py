@@ -191,8 +191,8 @@ def _words(node: Any, env: Env, complain: Complain) -> Any:
             return replace(node, dim=None if new == NONE else new)
         case ast.PrecisionEntry(_, dtype, span):
             return replace(node, dtype=word(dtype, span))
-        case ast.OptimizerStmt(name, _, span):
-            return replace(node, name=word(name, span))
+        case ast.OptimizerStmt():
+            return replace(node, name=word(node.name, node.span))
         case ast.KindProp(name, span):
             return replace(node, name=word(name, span))
         case ast.StagesStmt(_, schedule, chunks):

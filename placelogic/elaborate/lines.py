@@ -1,50 +1,22 @@
-"""One-line statements about weights: sync, scale, init, random, precision, optimizer, clip."""
+"""One-line statements about weights: sync, scale, init, random, precision, clip."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
 
 from placelogic.compat import assert_never
+from placelogic.elaborate import optimizers
 from placelogic.elaborate.beside import Beside
 from placelogic.elaborate.log import Item, Log
 from placelogic.elaborate.sizes import Declared
 from placelogic.elaborate.stated import Stated, SyncLine
 from placelogic.elaborate.steps import StatedStep, StepReader, check_root, without_spans
-from placelogic.elaborate.targets import Groups, WeightsGroup, agree, select, strongest
+from placelogic.elaborate.targets import Groups, WeightsGroup, agree, select, settle, speaking, strongest
 from placelogic.problem import closest
-from placelogic.program.catalog import DTYPE_BYTES, OPTIMIZERS, PRECISION_STATES
+from placelogic.program.catalog import DTYPE_BYTES, PRECISION_STATES
 from placelogic.program.expr import Expr
-from placelogic.program.program import Axes, GlobalNorm, InitOp, Optimizer, Origin, RandomStreams
-from placelogic.source import NOWHERE
+from placelogic.program.program import Axes, GlobalNorm, InitOp, Origin, RandomStreams
 from placelogic.syntax import ast
-
-T = TypeVar("T")
-
-
-def speaking(items: Sequence[Item], kind: type, group: WeightsGroup, groups: Groups) -> Iterator[tuple[int, Item, Any]]:
-    """The statements of this kind that speak of the group: how specifically, and which."""
-    for item in select(items, kind):
-        level = groups.level(item.statement.target, item, group)  # type: ignore[union-attr]
-        if level:
-            yield level, item, item.statement
-
-
-def settle(
-    claims: Sequence[tuple[int, T]], key: Callable[[T], object], item: Callable[[T], Item], what: str, log: Log
-) -> T | None:
-    """The most specific claim; logs where equally specific ones differ."""
-    if not claims:
-        return None
-    top = strongest(claims)
-    differ = agree(top, key)
-    if differ is not None:
-        first, second = item(differ[0]), item(differ[1])
-        line = first.at(first.statement.span).line
-        log.once(second, "PL322", f"{what} is stated differently, and as specifically, in line {line}",
-               second.statement.span, "keep one, or make one of them more specific")  # fmt: skip
-    return top[0]
-
 
 # --- sync and scale ---------------------------------------------------------------------------
 
@@ -134,11 +106,8 @@ def check_lines(items: Sequence[Item], groups: Groups, sizes: Declared, log: Log
             case ast.RandomStmt(target, axes):
                 groups.check(target, item, log)
                 sizes.axes(axes, item)
-            case ast.OptimizerStmt(name, target, span):
-                groups.check(target, item, log, "no optimizer")
-                if name not in OPTIMIZERS:
-                    log.at(item, "PL214", f"there is no optimizer `{name}`", span,
-                           closest(name, OPTIMIZERS) or f"optimizers: {', '.join(OPTIMIZERS)}")  # fmt: skip
+            case ast.OptimizerStmt():
+                optimizers.check(item.statement, item, groups, sizes, log)
             case ast.PrecisionStmt(target, entries):
                 trains = any(entry.state in _TRAINED_ONLY for entry in entries)
                 groups.check(target, item, log, "no gradient, no master copy and no moments" if trains else None)
@@ -211,22 +180,7 @@ def random_of(group: WeightsGroup, items: Sequence[Item], groups: Groups, sizes:
     return tuple(result)
 
 
-# --- optimizer, precision, clipping -----------------------------------------------------------
-
-_DEFAULT = Optimizer("adamw", OPTIMIZERS["adamw"], Origin(NOWHERE, False))
-
-
-def optimizer_of(group: WeightsGroup, items: Sequence[Item], groups: Groups, log: Log) -> Optimizer:
-    """adamw where nothing is said."""
-    if group.frozen:
-        return _DEFAULT
-    claims = [(level, (item, node)) for level, item, node in speaking(items, ast.OptimizerStmt, group, groups)]
-    won = settle(claims, lambda c: c[1].name, lambda c: c[0], f"the optimizer of `{group.name}`", log)
-    if won is None or won[1].name not in OPTIMIZERS:
-        return _DEFAULT
-    item, node = won
-    return Optimizer(node.name, OPTIMIZERS[node.name], item.origin(node.span))
-
+# --- precision, clipping ----------------------------------------------------------------------
 
 def precision_of(group: WeightsGroup, items: Sequence[Item], groups: Groups, log: Log) -> dict[str, str]:
     """State -> dtype, most specific per state. `master none` says that there is no master copy."""

@@ -7,7 +7,7 @@ import os
 from msgspec import Struct, field
 
 from placelogic.problem import Problem
-from placelogic.program.program import Origin
+from placelogic.program.program import Origin, Unheeded
 from placelogic.source import Span
 from placelogic.syntax import ast
 
@@ -33,10 +33,12 @@ class Log(Struct):
     """Collects problems, so that one run tells all of them. Of those that say the same of one place, the first
     is kept: two lines of a library may come upon one.
 
-    `doubts` are problems that another one may explain: told only where there is no other."""
+    `doubts` are problems that another one may explain: told only where there is no other. `unheeded`: what is said
+    without effect, which is no problem."""
 
     problems: list[Problem] = field(default_factory=list)
     doubts: list[Problem] = field(default_factory=list)
+    unheeded: list[Unheeded] = field(default_factory=list)
     _seen: set[Problem] = field(default_factory=set)
     _places: set[tuple[str, Span]] = field(default_factory=set)
 

@@ -56,7 +56,7 @@ def read_places(items: Sequence[Item], sizes: Declared, groups: Groups, log: Log
         node = item.statement
         assert isinstance(node, ast.PlaceStmt)
         trains = any(e.state in ("optimizer", "gradients") and _says_more(e.mode) for e in node.entries)
-        groups.check(node.target, item, log, "no gradient and no optimizer state" if trains else None)
+        groups.check(node.target, item, log, "no gradient and no optimizer state" if trains else None, places=True)
         products = tuple(sizes.product(ref, item) for ref in node.axes)
         flat = [atom for product in products for atom in product]
         for atom in sorted({atom for atom in flat if flat.count(atom) > 1}):

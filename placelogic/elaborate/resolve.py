@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from msgspec.structs import replace
 
-from placelogic.elaborate import hosted, lines, placements, skips, steps
+from placelogic.elaborate import hosted, lines, optimizers, placements, skips, steps
 from placelogic.elaborate.count import count_weights
 from placelogic.elaborate.declare import read_sizes
 from placelogic.elaborate.log import Item, Log
@@ -128,6 +128,7 @@ def resolve(name: str, items: Sequence[Item], span: Span, fixed: Mapping[str, in
             if isinstance(item.statement, ast.ClaimStmt)
         ),
         budgets=tuple(_budget(item, sizes) for item in select(items, ast.BudgetStmt)),
+        unheeded=tuple(log.unheeded),
     )
     return program, stated
 
@@ -158,7 +159,7 @@ def _weights(
         uses=group.uses,
         routed=group.routed,
         frozen=group.frozen,
-        optimizer=lines.optimizer_of(group, items, groups, log),
+        optimizer=optimizers.optimizer_of(group, items, groups, sizes, log),
         precision=lines.precision_of(group, items, groups, log),
         params=layouts["params"],
         optimizer_state=layouts["optimizer"],

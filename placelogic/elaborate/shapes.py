@@ -114,7 +114,8 @@ class BlockReader(Struct):
             case _:  # what it makes has the dimensions of what it reads
                 kept = within(node)
                 fits = self._has(node.input, kept, node.span) and self.known(contracted, node.span)
-                twice = next((dim for dim in kept if kept.count(dim) > 1), None) if weights_of(node) else None
+                apart = weights_of(node) is not None or isinstance(node, bl.Collective)
+                twice = next((dim for dim in kept if kept.count(dim) > 1), None) if apart else None
                 if fits and twice is not None:
                     self.problem("PL370", f"`{twice}` is named twice", node.span, "name each dimension once")
                     return None

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
@@ -11,7 +11,7 @@ from placelogic.elaborate.log import Item, Log
 from placelogic.problem import closest
 from placelogic.program.catalog import KINDS
 from placelogic.program.expr import Expr
-from placelogic.program.program import Axes, Uses
+from placelogic.program.program import Axes, Unheeded, Uses
 from placelogic.syntax import ast
 
 ALL, KIND, NAME = 1, 2, 3
@@ -67,11 +67,14 @@ class Groups(Struct, frozen=True):
     def _means_any(self, word: str, item: Item) -> bool:
         return any(self._word(word, item, group) for group in self.members)
 
-    def check(self, target: ast.Target | None, item: Item, log: Log, frozen: str | None = None) -> None:
+    def check(
+        self, target: ast.Target | None, item: Item, log: Log, frozen: str | None = None, *, places: bool = False
+    ) -> None:
         """Logs unknown words, and frozen weights named where `frozen` says what they do not have.
 
-        In the checked file itself also kinds that no weights have, as nothing would heed the statement;
-        strategies and imports may speak of kinds that a spec has none of."""
+        In the checked file itself also kinds that no weights have, as nothing would heed the statement; strategies and
+        imports may speak of kinds that a spec has none of. `places`: where nothing heeds a statement it is noted, since
+        what is not there lies nowhere, and one statement often places many models."""
         if target is None:
             return
         for word in target.names:
@@ -81,12 +84,18 @@ class Groups(Struct, frozen=True):
                        closest(word, known) or f"weights: {', '.join(sorted(self.names)) or 'none'}; "
                        f"kinds: {', '.join(KINDS)}")  # fmt: skip
             elif self.members and item.use is None and word in KINDS and not self._means_any(word, item):
+                if places:
+                    log.unheeded.append(Unheeded(word, "kind", target.span))
+                    continue
                 log.at(item, "PL202", f"no weights are of kind `{word}`, so nothing heeds this statement", target.span,
                        closest(word, self.names) or f"leave it out, or declare weights with `kind {word}`")  # fmt: skip
         if frozen is None:
             return
         for group in self.members:
             if group.frozen and self.level(target, item, group) == NAME:
+                if places:
+                    log.unheeded.append(Unheeded(group.name, "frozen", item.at(target.span)))
+                    continue
                 log.at(item, "PL324", f"`{group.name}` is frozen: it has {frozen}", target.span,
                        f"leave `{group.name}` out here, or do not freeze it")  # fmt: skip
 
@@ -104,3 +113,27 @@ def agree(claims: Sequence[T], key: Callable[[T], object]) -> tuple[T, T] | None
 
 def select(items: Iterable[Item], kind: type) -> list[Item]:
     return [item for item in items if isinstance(item.statement, kind)]
+
+
+def speaking(items: Sequence[Item], kind: type, group: WeightsGroup, groups: Groups) -> Iterator[tuple[int, Item, Any]]:
+    """The statements of this kind that speak of the group: how specifically, and which."""
+    for item in select(items, kind):
+        level = groups.level(item.statement.target, item, group)  # type: ignore[union-attr]
+        if level:
+            yield level, item, item.statement
+
+
+def settle(
+    claims: Sequence[tuple[int, T]], key: Callable[[T], object], item: Callable[[T], Item], what: str, log: Log
+) -> T | None:
+    """The most specific claim; logs where equally specific ones differ."""
+    if not claims:
+        return None
+    top = strongest(claims)
+    differ = agree(top, key)
+    if differ is not None:
+        first, second = item(differ[0]), item(differ[1])
+        line = first.at(first.statement.span).line
+        log.once(second, "PL322", f"{what} is stated differently, and as specifically, in line {line}",
+               second.statement.span, "keep one, or make one of them more specific")  # fmt: skip
+    return top[0]

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from placelogic.elaborate.tree_layers import UNWRITTEN, layer_statements, refs, written
 from placelogic.program import program as pg
-from placelogic.program.catalog import STATES
+from placelogic.program.catalog import OPTIMIZERS, STATES, Needs
 from placelogic.program.expr import TOKENS, Name, number, substitute, tokens_of
 from placelogic.program.program import Axes, Layout, Op, Program, Weights
 from placelogic.source import NOWHERE
@@ -222,9 +222,10 @@ def _alike(pairs: Iterable[tuple[str, T]]) -> Iterator[tuple[list[str], T]]:
 
 def _lines(program: Program) -> Iterator[ast.Statement]:
     trained = [group for group in program.weights if not group.frozen]
-    optimizers = list(_alike((group.name, group.optimizer.name) for group in trained))
-    for names, optimizer in optimizers:
-        yield ast.OptimizerStmt(optimizer, _target(*names) if len(optimizers) > 1 else None, NOWHERE)
+    optimizers = list(_alike((group.name, replace(group.optimizer, origin=UNWRITTEN)) for group in trained))
+    for names, one in optimizers:
+        target, gathers = _target(*names) if len(optimizers) > 1 else None, refs(one.gathers) if one.gathers else None
+        yield ast.OptimizerStmt(one.name, _need(one), target, gathers, NOWHERE)
     precisions = list(_alike((group.name, tuple(group.precision.items())) for group in program.weights))
     for names, precision in precisions:
         if precision:
@@ -244,6 +245,16 @@ def _lines(program: Program) -> Iterator[ast.Statement]:
             listed = _alike((name, axes) for name, (axes, _) in program.clip.listed.items())
             entries_ = tuple(ast.ClipEntry(_target(*names), refs(axes), NOWHERE) for names, axes in listed)
         yield ast.ClipStmt("global_norm", entries_, NOWHERE)
+
+
+def _need(one: pg.Optimizer) -> ast.Need | None:
+    """What an optimizer is said to need, where that is not what the catalogue has."""
+    if OPTIMIZERS.get(one.name) is one.needs and one.block is None:
+        return None
+    unit = {
+        Needs.ELEMENT: "nothing", Needs.BLOCK: "blocks", Needs.ROW: "row", Needs.MATRIX: "matrix", Needs.TENSOR: "whole",
+    }[one.needs]  # fmt: skip
+    return ast.Need(unit, one.block, one.along, NOWHERE)  # type: ignore[arg-type]
 
 
 def _init(group: Weights) -> tuple[ast.InitOp, ...]:

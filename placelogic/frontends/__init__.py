@@ -7,6 +7,7 @@ leaves open what the file does not say. Codes of the problems found here:
     PL502  a configuration beyond the bounds            PL503  a setting that is not modelled
     PL504  sizes that contradict each other             PL505  an unknown framework or version
     PL506  a value that has to be given                 PL507  not a configuration of this framework
+    PL508  an unknown setting that may decide something
 """
 
 from __future__ import annotations

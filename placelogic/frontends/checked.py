@@ -80,17 +80,34 @@ def _with_notes(spec: SpecReport, imported: Imported) -> SpecReport:
     return replace(spec, findings=(*imported.findings, *spec.findings, *refusals))
 
 
-def check_each(framework: str, found: Sequence[Found], request: Request, settings: Settings) -> Iterator[FileReport]:
-    """One report for each file, as they are done; evidence that was asked for is gathered over all of them."""
+def check_each(
+    framework: str, found: Sequence[Found], request: Request, settings: Settings, left: list[str]
+) -> Iterator[FileReport]:
+    """One report for each file, as they are done; evidence that was asked for is gathered over all of them. What lies in a
+    folder and is not of the framework is put into `left`, unless all of it is such."""
 
     def each(inner: Settings) -> Iterator[FileReport]:
+        others: list[FileReport] = []
+        count = 0
         for one in found:
             if one.problem is not None:
-                yield failed(one.path, "", SpecError(one.problem))
+                made = Made(None, failed(one.path, "", SpecError(one.problem)))
             else:
-                yield check_imported(make(framework, one.path, request, one.data), inner)
+                made = make(framework, one.path, request, one.data)
+            report = check_imported(made, inner)
+            if one.in_folder and made.problems is not None and _is_foreign(made.problems):
+                others.append(report)
+                continue
+            count += 1
+            yield report
+        left.extend(report.path for report in others if count)
+        yield from (report for report in others if not count)
 
     return gather(each, settings)
+
+
+def _is_foreign(report: FileReport) -> bool:
+    return any(finding.code == "PL507" for spec in report.specs for finding in spec.findings)
 
 
 def notes_report(made: Made) -> FileReport:

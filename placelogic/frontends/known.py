@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Collection
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib import resources
@@ -105,8 +107,18 @@ class Unread(Struct, frozen=True):
         return Unread(self.findings + other.findings, self.ignored + other.ignored, self.problems + other.problems)
 
 
-def settle(config: Config, framework: str) -> Unread:
-    """Sort what the importer did not read."""
+_DECIDES = frozenset(
+    ["parallel", "parallelism", "tp", "pp", "dp", "cp", "ep", "sp", "stage", "stages", "zero", "clip", "clipping", "optimizer", "optim", "offload", "offloading", "shard", "sharding", "fsdp"]
+)
+"""Words of a name that speaks of what decides how a step trains."""
+
+
+def _decides(name: str) -> bool:
+    return not _DECIDES.isdisjoint(re.split(r"[^a-z0-9]+", name.lower()))
+
+
+def settle(config: Config, framework: str, allowed: Collection[str] = ()) -> Unread:
+    """Sort what the importer did not read. `allowed`: unknown settings that may be left out, whatever they speak of."""
     table = known(framework)
     twice = ((name, value) for name, value in config.root.leaves() if value.over is not None)
     repeated = {name: value for name, value in twice if not table.is_quiet(name) or name in config.used}
@@ -152,6 +164,11 @@ def settle(config: Config, framework: str) -> Unread:
             found.add(head)
             near = _nearest(head, names) if len(unknown) <= MOST_HINTS else None
             place = config.root.find(head) or value
+            if _decides(name) and name not in allowed and head not in allowed and not off(value.data):
+                hint = f"{near}; or `--allow-unknown {head}`" if near else f"`--allow-unknown {head}` leaves it out"
+                message = f"`{head}` is not known here, and its name speaks of what decides how a step trains"
+                problems.append(Problem("PL508", message, place.key or place.span, hint))
+                continue
             findings.append(Finding("NT20", "warning", f"`{head}` is not known here and is left out: the spec says nothing about it",
                                     place.key or place.span, help=near))  # fmt: skip
     return Unread(tuple(findings), tuple(ignored), tuple(problems))

@@ -12,6 +12,7 @@ from placelogic.files import whole
 from placelogic.frontends.config import override
 from placelogic.frontends.faults import apply, faults
 from placelogic.frontends.known import settle
+from placelogic.frontends.recognise import recognise
 from placelogic.frontends.request import Request
 from placelogic.frontends.result import Imported
 from placelogic.frontends.values import Value
@@ -29,12 +30,16 @@ FRAMEWORKS = {
 }
 """Name on the command line -> name in sentences. Each has a module of its name."""
 
+AUTO = "auto"
+"""The framework that a file is recognised to belong to."""
+
 
 def import_file(framework: str, path: str, request: Request = Request()) -> Imported:
     """Read a configuration file and make a spec of it. Raises SpecError."""
     from placelogic.syntax.read import read_source
 
-    importer(framework, path)
+    if framework != AUTO:
+        importer(framework, path)
     return import_text(framework, read_source(path), path, request)
 
 
@@ -42,20 +47,26 @@ def import_text(framework: str, text: str, path: str, request: Request = Request
     """Make a spec of the text of a configuration. Raises SpecError."""
     from placelogic.syntax.parse import normalised
 
-    module = importer(framework, path)
     text = normalised(text)
+    if framework == AUTO:
+        framework = _recognised(text, path)
+    module = importer(framework, path)
     if request.version is not None and not re.fullmatch(r"\d+(\.\d+){0,3}([.-]?\w+)?", request.version):
         raise SpecError(Problem("PL505", f"`{request.version}` is no version of {FRAMEWORKS[framework]}", whole(path),
                                 "versions look like 0.14.2"))  # fmt: skip
     if request.world is not None and request.world < 1:
         raise SpecError(Problem("PL504", f"there must be at least 1 device, not {request.world}", whole(path)))
+    _check_whose(framework, text, path)
     config = module.config(_read(framework, text, path), path, request)
     config.root = override(config.root, request.given)
     spec, facts = module.draft(config, request)
+    if not config.used:
+        message = f"this is no {FRAMEWORKS[framework]} configuration: no setting in it decides how it trains"
+        raise SpecError(Problem("PL507", message, whole(path), "a file that sets nothing is no proof of anything"))
     apply(framework, spec, facts, request.version)
-    unread = settle(config, framework)
+    unread = settle(config, framework, request.unknown)
     for other, name in config.others:
-        unread = unread.and_(settle(other, name))
+        unread = unread.and_(settle(other, name, request.unknown))
     if request.tokens:
         spec.add("work", f"tokens {request.tokens}", "--tokens")
     version = request.version or module.VERSIONS[1]
@@ -69,6 +80,28 @@ def import_text(framework: str, text: str, path: str, request: Request = Request
     return Imported(
         framework, version, path, spec.text(f"{path} (spec)"), findings, unread.ignored, problems, facts, text
     )
+
+
+def _recognised(text: str, path: str) -> str:
+    """The importer for this file. Raises SpecError PL507 where there is none."""
+    found = recognise(text, path)
+    if found is not None and found.name is not None:
+        return found.name
+    if found is None:
+        message, hint = "which framework this file configures cannot be told from it", "say it: `--from FRAMEWORK`"
+    else:
+        message, hint = f"there is no importer for this file: it looks like {found.looks}", f"there are {', '.join(FRAMEWORKS)}"
+    raise SpecError(Problem("PL507", message, whole(path), hint))
+
+
+def _check_whose(framework: str, text: str, path: str) -> None:
+    """Raises SpecError PL507 for a file that looks like one of another program."""
+    found = recognise(text, path)
+    if found is None or found.name == framework:
+        return
+    message = f"this is no {FRAMEWORKS[framework]} configuration: it looks like {found.looks}"
+    hint = f"`--from {found.name}`" if found.name else f"there is no importer for {found.looks}"
+    raise SpecError(Problem("PL507", message, whole(path), hint))
 
 
 def _unknown_version(framework: str, version: str | None, known: tuple[str, str], path: str) -> Iterator[Finding]:

@@ -1,8 +1,9 @@
 """Comments that let a finding pass:
 
-    sync experts over ep by sum        # placelogic: allow GI03 reason="scaled back in the trainer, issue 41"
+    sync experts over ep by sum        # placelogic: allow GI03 factor="ep" reason="scaled back, issue 41"
 
-on the line of the finding, or on lines of their own above it.
+on the line of the finding, or on lines of their own above it. A factor is written as the finding tells it; what is wrong
+by another one does not pass.
 """
 
 from __future__ import annotations
@@ -18,19 +19,28 @@ from placelogic.source import Span
 
 _COMMENT = re.compile(r'^((?:[^"#]|"[^"]*")*)#')
 _DIRECTIVE = re.compile(r"#\s*placelogic:\s*(?:(allow)\b|([a-z-]+)[\s:]+(?=[A-Z]{2}\d))(.*)$")
-_BODY = re.compile(r'^\s*([A-Za-z]{2}\d+(?:(?:\s*,\s*|\s+)[A-Za-z]{2}\d+)*)\s*(?:reason\s*=\s*("[^"]*"|\S*)\s*)?$')
+_BODY = re.compile(
+    r"^\s*([A-Za-z]{2}\d+(?:(?:\s*,\s*|\s+)[A-Za-z]{2}\d+)*)\s*"
+    r'(?:factor\s*=\s*"([^"]*)"\s*)?(?:reason\s*=\s*("[^"]*"|\S*)\s*)?$'
+)
 UNDECIDED_CLAIM = "CL02"
 _INPUT_ERROR = re.compile(r"PL\d\d\d")
 _FORM = 'write it as `# placelogic: allow GI03 reason="..."`'
 
 
 class Allowed(Struct, frozen=True):
-    """`line`: the line whose findings of these codes may pass. `span`: the comment."""
+    """`line`: the line whose findings of these codes may pass. `factor`: by what they may be wrong; None: by any.
+    `span`: the comment."""
 
     line: int
     codes: tuple[str, ...]
+    factor: str | None
     reason: str
     span: Span
+
+    def fits(self, finding: Finding) -> bool:
+        """Whether it is by this factor that the finding is wrong, where it is by one."""
+        return None in (self.factor, finding.factor) or _packed(self.factor) == _packed(finding.factor)
 
 
 def allowances(text: str, path: str) -> tuple[list[Allowed], list[Finding]]:
@@ -75,9 +85,9 @@ def _read(directive: re.Match[str], line: int, span: Span) -> Allowed | Finding:
     if body is None:
         return _wrong("PL030", "this comment does not say what it allows", span, _FORM)
     codes = tuple(dict.fromkeys(re.split(r"[\s,]+", body[1])))
-    if not (body[2] or "").strip('" \t'):
+    if not (body[3] or "").strip('" \t'):
         return _wrong("PL031", f"the reason why {_listed(codes)} may pass is missing", span, _FORM)
-    if not (len(body[2]) > 1 and body[2][0] == body[2][-1] == '"'):
+    if not (len(body[3]) > 1 and body[3][0] == body[3][-1] == '"'):
         return _wrong("PL030", "the reason stands in quotes", span, _FORM)
     for code in codes:
         if code not in known_codes() and not _INPUT_ERROR.fullmatch(code):
@@ -85,7 +95,11 @@ def _read(directive: re.Match[str], line: int, span: Span) -> Allowed | Finding:
             return _wrong("PL032", f"there is no finding `{code}`", span, hint)
         if not acceptable(code):
             return _wrong("PL033", f"`{code}` cannot be accepted: {_why_not(code)}", span, "mend the spec instead")
-    return Allowed(line, codes, body[2][1:-1].strip(), span)
+    return Allowed(line, codes, body[2], body[3][1:-1].strip(), span)
+
+
+def _packed(factor: str | None) -> str:
+    return "".join((factor or "").split())
 
 
 @cache

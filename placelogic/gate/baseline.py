@@ -1,7 +1,8 @@
 """The baseline: findings of a repository that were there when the gate was put up, each with a reason.
 
 A JSON file, kept in the repository and reviewed like everything else in it. An entry is known by its
-fingerprint (report/fingerprint.py), so it stays with its finding when lines move.
+fingerprint (report/fingerprint.py), so it stays with its finding when lines move, and lets no other fault pass than the
+one it was written for.
 """
 
 from __future__ import annotations
@@ -20,18 +21,19 @@ from placelogic.files import whole
 from placelogic.gate.allow import acceptable
 from placelogic.io.reading import Unreadable, read_text
 from placelogic.problem import Problem, SpecError
-from placelogic.report.diagnostic import FileReport
+from placelogic.report.diagnostic import FileReport, Finding
 from placelogic.report.fingerprint import fingerprints
 from placelogic.source import Span
 
 SCHEMA = "placelogic/baseline/1"
 NAME = "placelogic-baseline.json"
 MAX_BYTES = 20_000_000
-_KEYS = ("path", "spec", "code", "weights", "fingerprint", "reason")
+_KEYS = {"path", "spec", "code", "weights", "fingerprint", "reason"}
 
 
 class Entry(Struct, frozen=True):
-    """`path`: from the folder of the baseline, with forward slashes."""
+    """`path`: from the folder of the baseline, with forward slashes. `fault`: as `fault_of` has it; None where it is
+    of before there was one, and any fault passes."""
 
     path: str
     spec: str
@@ -39,6 +41,16 @@ class Entry(Struct, frozen=True):
     weights: str
     fingerprint: str
     reason: str
+    fault: str | None = None
+
+    def fits(self, finding: Finding) -> bool:
+        """Whether the finding is the fault that was accepted."""
+        return self.code == finding.code and self.fault in (None, fault_of(finding))
+
+
+def fault_of(finding: Finding) -> str:
+    """What is accepted with a finding, beside its place: its class, and the factor by which a gradient is wrong."""
+    return ", ".join(filter(None, (finding.fault, finding.factor and f"times {finding.factor}")))
 
 
 class Baseline(Struct, frozen=True):
@@ -101,8 +113,9 @@ def read(path: str) -> Baseline:
 
 
 def _entry(form: Any) -> Entry:
-    if not isinstance(form, dict) or set(form) != set(_KEYS) or not all(isinstance(v, str) for v in form.values()):
-        raise ValueError(f"every entry has the texts {', '.join(_KEYS)}")
+    known = isinstance(form, dict) and set(form) - {"fault"} == _KEYS and all(isinstance(v, str) for v in form.values())
+    if not known:
+        raise ValueError(f"every entry has the texts {', '.join(Entry.__struct_fields__)}")
     return Entry(**form)
 
 
@@ -121,6 +134,7 @@ def written(baseline: Baseline, files: Iterable[FileReport], reason: str) -> str
             if finding.accepted is not None and finding.accepted.kind == "comment":
                 continue
             said = before.get((path, fingerprint), reason)
-            entries.append(Entry(path, spec.name, finding.code, finding.weights or "", fingerprint, said))
+            weights, fault = finding.weights or "", fault_of(finding)
+            entries.append(Entry(path, spec.name, finding.code, weights, fingerprint, said, fault))
     form = {"schema": SCHEMA, "accepted": [asdict(entry) for entry in entries]}
     return json.dumps(form, indent=2, ensure_ascii=False) + "\n"

@@ -9,9 +9,10 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from placelogic.gate.allow import Allowed, acceptable, allowances
-from placelogic.gate.baseline import Baseline, Entry
-from placelogic.report.diagnostic import UNUSED, Acceptance, FileReport, Finding, SpecReport
+from placelogic.gate.baseline import Baseline, Entry, fault_of
+from placelogic.report.diagnostic import ANY_FACTOR, UNUSED, Acceptance, FileReport, Finding, SpecReport
 from placelogic.report.fingerprint import fingerprints
+from placelogic.source import Span
 
 WARNINGS = "warnings"
 """In `fail-on`: every warning, whatever its code."""
@@ -26,8 +27,12 @@ class Policy(Struct):
     complete: bool = True
     _known: dict[str, tuple[list[Allowed], list[Finding]]] = field(default_factory=dict)
     _lines: dict[str, dict[int, list[Allowed]]] = field(default_factory=dict)
-    _used: set[tuple[str, Allowed, str]] = field(default_factory=set)
-    _kept: set[tuple[str, str]] = field(default_factory=set)
+    _used: dict[tuple[str, Allowed, str], str | None] = field(default_factory=dict)
+    """The factor that a comment lets pass, for each of its codes."""
+    _kept: dict[tuple[str, str], str | None] = field(default_factory=dict)
+    """The same of entries of the baseline."""
+    _other: dict[tuple[str, Allowed | str], str] = field(default_factory=dict)
+    """The fault that is there instead of the one that a comment, or an entry, was written for."""
 
     def apply(self, files: Sequence[FileReport]) -> tuple[FileReport, ...]:
         """The reports as the gate sees them. Verdicts stay what they are."""
@@ -56,11 +61,16 @@ class Policy(Struct):
         text = file.text if path == file.path else file.sources.get(path, "")
         for allowed in self._by_line(path, text).get(finding.span.line, ()):
             if finding.code in allowed.codes:
-                self._used.add((os.path.realpath(path), allowed, finding.code))
-                return replace(finding, accepted=Acceptance("comment", allowed.reason))
-        if entry is not None and entry.code == finding.code:
-            self._kept.add((entry.path, entry.fingerprint))
+                if allowed.fits(finding):
+                    loose = finding.factor if allowed.factor is None else None
+                    self._used[os.path.realpath(path), allowed, finding.code] = loose
+                    return replace(finding, accepted=Acceptance("comment", allowed.reason))
+                self._other[os.path.realpath(path), allowed] = f"the factor is {finding.factor}"
+        if entry is not None and entry.fits(finding):
+            self._kept[entry.path, entry.fingerprint] = finding.factor if entry.fault is None else None
             return replace(finding, accepted=Acceptance("baseline", entry.reason))
+        if entry is not None and entry.code == finding.code:
+            self._other[entry.path, entry.fingerprint] = f"it is `{fault_of(finding)}` and was `{entry.fault}`"
         return finding
 
     def _denies(self, finding: Finding) -> bool:
@@ -102,7 +112,11 @@ class Policy(Struct):
             if codes:
                 place = f"in line {allowed.line}" if allowed.line else "below"
                 message = f"nothing {place} needs {', '.join(codes)} to be allowed"
-                unused.append(self._raised(Finding(UNUSED, "warning", message, allowed.span, help="take it out")))
+                unused.append(self._unused(message, allowed.span, self._other.get((path, allowed))))
+            for code in allowed.codes:
+                if factor := self._used.get((path, allowed, code)):
+                    message = f"this comment lets {code} pass whatever the factor is"
+                    unused.append(self._loose(message, allowed.span, f'it is {factor} now: write `factor="{factor}"`'))
         return replace(file, findings=(*file.findings, *unused))
 
     def _unused_entries(self, files: Sequence[FileReport]) -> tuple[FileReport, ...]:
@@ -111,7 +125,12 @@ class Policy(Struct):
         checked = {self.baseline.name(file.path): file for file in files}
         unused = []
         for entry in self.baseline.entries:
-            if (entry.path, entry.fingerprint) in self._kept:
+            key = entry.path, entry.fingerprint
+            if key in self._kept:
+                if factor := self._kept[key]:
+                    message = f"this entry lets {entry.code} pass whatever the factor is"
+                    way = f"it is {factor} now: look at it, and write the baseline again"
+                    unused.append(self._loose(message, self.baseline.place(entry), way))
                 continue
             file = checked.get(entry.path)
             if file is None and not self.complete:
@@ -119,11 +138,18 @@ class Policy(Struct):
             if file is not None and any(spec.verdict in ("error", "undecided") for spec in file.specs):
                 continue
             message = f"nothing in `{entry.path}` needs this entry for {entry.code} any more"
-            place = self.baseline.place(entry)
-            unused.append(self._raised(Finding(UNUSED, "warning", message, place, help="take it out")))
+            unused.append(self._unused(message, self.baseline.place(entry), self._other.get(key)))
         if not unused:
             return ()
         return (FileReport(self.baseline.path, (), self.baseline.text, findings=tuple(unused)),)
+
+    def _unused(self, message: str, place: Span, other: str | None) -> Finding:
+        message = f"{message}: {other}" if other else message
+        way = "what was let pass is another fault: look at this one" if other else "take it out"
+        return self._raised(Finding(UNUSED, "warning", message, place, help=way))
+
+    def _loose(self, message: str, place: Span, way: str) -> Finding:
+        return self._raised(Finding(ANY_FACTOR, "warning", message, place, help=way))
 
     def _raised(self, finding: Finding) -> Finding:
         return replace(finding, severity="error", denied=True) if self._denies(finding) else finding

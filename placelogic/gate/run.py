@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -19,7 +18,7 @@ from placelogic.gate.policy import Policy
 from placelogic.gate.values import budget_statement
 from placelogic.io.reading import shown_text
 from placelogic.problem import Problem, SpecError
-from placelogic.report.diagnostic import UNUSED, FileReport, Finding, Report
+from placelogic.report.diagnostic import NO_SUCH_SIZE, UNUSED, FileReport, Finding, Report
 from placelogic.session.parallel import reports, worthwhile
 from placelogic.session.settings import Settings
 from placelogic.syntax.imports import folder_of, imported
@@ -143,12 +142,14 @@ def _nothing(loaded: Loaded, complete: bool) -> FileReport:
 
 def _unknown_sizes(loaded: Loaded, files: Sequence[FileReport]) -> tuple[FileReport, ...]:
     """A size that no spec has asks for nothing: most often it is misspelled."""
-    words = {word for file in files for word in re.findall(r"\w+", file.text)}
+    specs = [spec for file in files for spec in file.specs if spec.verdict != "error"]
+    lacking = [{name for one in spec.findings if one.code == NO_SUCH_SIZE for name in one.axes} for spec in specs]
+    nobodys = set.intersection(*lacking) if lacking else set()
     place = loaded.place("minimum_sizes")
     unused = tuple(
         Finding(UNUSED, "warning", f"no spec has a size `{name}`, which minimum-sizes names", place, help="take it out")
         for name in loaded.config.minimum_sizes
-        if name not in words
+        if name in nobodys
     )
     if not unused or loaded.path is None:
         return ()

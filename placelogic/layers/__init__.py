@@ -15,5 +15,5 @@ Codes of the problems found here:
     PL386  axes that cut a tensor in another order than weights
     PL387  some activations of a block recomputed or on the host, and others not
     PL388  an override, and several losses
-    PL389  an override of weights, without blocks, that depends on what is not stated
+    PL389  what comes back to weights, or to the layers of a block, depends on what is not stated
 """

@@ -5,11 +5,17 @@ from __future__ import annotations
 from placelogic.compat import assert_never
 from placelogic.layers.wants import PARTIAL
 from placelogic.program import block as bl
+from placelogic.program.expr import Binary, Expr, Name, number
 from placelogic.program.ops import Origin
 from placelogic.program.plan import Move
 
 Lay = str | None
 """None: whole on every device; a dimension: cut on it; `PARTIAL`."""
+
+
+def one_of(axis: str) -> Expr:
+    """The factor of a mean over the axis."""
+    return Binary("/", number(1), Name(axis))
 
 
 def crossing(come: Lay, target: Lay, part: bool, origin: Origin) -> tuple[Move, Move]:
@@ -28,23 +34,28 @@ def crossing(come: Lay, target: Lay, part: bool, origin: Origin) -> tuple[Move, 
     return Move("exchange", origin, come, target), Move("exchange", origin, target, come)
 
 
-def written(op: bl.Collective) -> tuple[tuple[Move, Move], Lay]:
-    """The moves of a collective that a person wrote, and how its output lies."""
+def written(op: bl.Collective, axis: str) -> tuple[tuple[Move, Move], Lay]:
+    """The moves of a collective that a person wrote, and how its output lies.
+
+    What comes back is its transpose, as automatic differentiation has it: each device hands back what it did with what
+    it got, and these are added up (DECISIONS 9 in docs/semantics.md). A sum alone hands a whole gradient on; where
+    readers leave shares of it, these are added up before (`crossing`)."""
     origin = op.origin
     match op.kind:
         case "reduce":
             return (Move(op.op or "sum", origin), Move("none", origin)), None
         case "gather":
-            return (Move("gather", origin, op.dim), Move("slice", origin, op.dim)), None
+            return (Move("gather", origin, op.dim), Move("scatter", origin, op.dim)), None
         case "slice":
-            return (Move("slice", origin, op.dim), Move("gather", origin, op.dim)), op.dim
+            return (Move("slice", origin, op.dim), Move("pad", origin, op.dim)), op.dim
+        case "reduce_scatter" if op.op == "mean":
+            return (Move("scatter_mean", origin, op.dim), Move("gather", origin, op.dim, scale=one_of(axis))), op.dim
         case "reduce_scatter":
-            kind = "scatter_mean" if op.op == "mean" else "scatter"
-            return (Move(kind, origin, op.dim), Move("gather", origin, op.dim)), op.dim
+            return (Move("scatter", origin, op.dim), Move("gather", origin, op.dim)), op.dim
         case "all_to_all":
             there = Move("exchange", origin, op.dim, op.into)
             return (there, Move("exchange", origin, op.into, op.dim)), op.into
         case "broadcast":
-            return (Move("root", origin), Move("none", origin)), None
+            return (Move("root", origin), Move("reduce", origin)), None
         case _:
             assert_never(op.kind)

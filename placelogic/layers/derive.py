@@ -16,8 +16,9 @@ from placelogic.layers.heads import check_heads
 from placelogic.layers.losses import losses_of
 from placelogic.layers.overrides import overridden
 from placelogic.layers.places import same_dim
-from placelogic.layers.planning import AxisPlan, plan_axis
+from placelogic.layers.planning import AxisPlan
 from placelogic.layers.record import Gradient, Layer
+from placelogic.layers.returning import plan_axis
 from placelogic.layers.walk import Walk
 from placelogic.layers.wants import stream
 from placelogic.problem import Problem, SpecError
@@ -209,6 +210,9 @@ def _block(layers: Layers, gradient: Gradient) -> Block:
 
 
 def _share(gradient: Gradient, axis: str) -> bool:
+    """Of weights that are cut there, a device's own elements have to get all of their gradient."""
+    if axis in gradient.own:
+        return False
     return any(axis in term.partial for part in gradient.value.parts.values() for term in part.terms)
 
 

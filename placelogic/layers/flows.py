@@ -22,7 +22,7 @@ UNKNOWN = Path(number(1), frozenset(), frozenset(), frozenset(), frozenset(["*"]
 
 def flows(program: Program, every: Sequence[Case], nominal: Walk) -> tuple[tuple[Flow, ...], frozenset[str]]:
     """The gradients that deviate, and the weights with at least one that does not."""
-    usual = {(g.block, g.index): _share(g) for g in nominal.gradients}
+    usual = {(g.block, g.index): _share(g) - g.own for g in nominal.gradients}
     found: dict[object, Flow] = {}
     cases: dict[object, list[tuple[Compare, ...]]] = {}
     plain: set[str] = set()

@@ -112,7 +112,7 @@ def moved_backward(value: Value, move: Move, axis: str, before: Shape) -> Value:
     dim = value.shape.get(axis)
     if dim is not None and move.kind in ("sum", "mean") and dim == before.get(axis):
         return _stated(each(value, _folded(axis, of_axis(axis), move.kind == "mean"), shape), move)
-    if dim is not None and move.kind in ("sum", "mean", "scatter", "scatter_mean", "slice", "root"):
+    if dim is not None and move.kind in ("sum", "mean", "scatter", "scatter_mean", "slice", "reduce"):
         return _stated(each(value, _lose(axis), shape), move)
     match move.kind:
         case "none":
@@ -128,8 +128,8 @@ def moved_backward(value: Value, move: Move, axis: str, before: Shape) -> Value:
         case "pad":
             piece = (axis, move.dim or "", cutting(before, move.dim or ""))
             change = _unfolded(axis, _padded(piece)) if dim == move.dim else _lose(axis)
-        case "root":
-            change = _lose(axis)
+        case "reduce":
+            change = _at_root(axis, of_axis(axis))
     return _stated(each(value, change, shape), move)
 
 
@@ -156,6 +156,17 @@ def _summed(axis: str, count: Scale, mean: bool):  # type: ignore[no-untyped-def
             divided = count.inverse() if mean else ONE
             return replace(whole(term, axis), scale=term.scale * divided)
         return term if mean else replace(term, scale=term.scale * count, counted=term.counted | {axis})
+
+    return change
+
+
+def _at_root(axis: str, count: Scale):  # type: ignore[no-untyped-def]
+    """Added up on one device, with zeros on the others: shares of the sum."""
+
+    def change(term: Term) -> Term:
+        if axis not in term.partial:
+            term = replace(term, scale=term.scale * count, counted=term.counted | {axis})
+        return replace(whole(term, axis), partial=term.partial | {axis})
 
     return change
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from placelogic.layers.crossing import one_of
 from placelogic.problem import Problem, SpecError
 from placelogic.program.block import Block, Layers, Override
-from placelogic.program.expr import Binary, Name, number
+from placelogic.program.expr import Binary
 from placelogic.program.facts import Crossing
 from placelogic.program.plan import Boundary, Move, Plan
 
@@ -54,7 +55,7 @@ def _put(plan: Plan, block: Block, override: Override, axis: str) -> tuple[Plan,
     readers = [b for b in active if b.consumers is not None]
     made = [b for b in active if b.consumers is None]
     moves = written is not None and not (written[0] if ahead else written[1]).idle
-    if len(readers) + bool(made) + moves > 1:
+    if len(readers) + bool(made) + moves > 1 and (ahead or not moves):
         raise _problem(
             override,
             f"`{override.tensor}` changes how it lies over {axis} in several places, and this does not say where",
@@ -106,7 +107,7 @@ def _written(
 def _changed(boundary: Boundary, override: Override) -> Boundary:
     if override.direction == "forward":
         return replace(boundary, forward=_forward(boundary.forward, override, boundary.axis))
-    return replace(boundary, backward=_backward(boundary.forward, boundary.backward, override, boundary.axis))
+    return replace(boundary, backward=handed_back(boundary.forward, boundary.backward, override, boundary.axis))
 
 
 def _forward(move: Move, override: Override, axis: str) -> Move:
@@ -130,7 +131,7 @@ def _forward(move: Move, override: Override, axis: str) -> Move:
             return Move(by, origin, move.dim, scale=override.scale)
 
 
-def _backward(forward: Move, derived: Move, override: Override, axis: str) -> Move:
+def handed_back(forward: Move, derived: Move, override: Override, axis: str) -> Move:
     """The move that `by` means, given what happens forward: a tensor that was gathered is cut on the way
     back, one that was cut is put together, or padded."""
     origin, by, scale = override.origin, override.by, override.scale
@@ -148,7 +149,7 @@ def _backward(forward: Move, derived: Move, override: Override, axis: str) -> Mo
             if by in ("sum", "gather"):
                 return Move("gather", origin, forward.dim, scale=scale)
             if by == "mean":
-                share = Binary("/", number(1), Name(axis))
+                share = one_of(axis)
                 return Move("gather", origin, forward.dim, scale=share if scale is None else Binary("*", share, scale))
             if by == "none":
                 return Move("pad", origin, forward.dim, scale=scale)
@@ -179,6 +180,7 @@ _DONE = {
     "slice": "the tensor is cut",
     "exchange": "pieces are exchanged",
     "root": "one device's value is sent to all",
+    "reduce": "one device has the sum",
     "zero": "the value is dropped",
     "pad": "the pieces of others are zeros",
 }

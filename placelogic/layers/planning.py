@@ -1,18 +1,18 @@
-"""The plan of one axis: what is cut where, and what crosses between devices at every tensor.
+"""The plan of one axis going forward: what is cut where, and what crosses between devices at every tensor.
 
-Forward, a share is added up where it appears; a tensor is gathered, cut or exchanged for the readers that
-need it otherwise. Backward, each crossing is the transpose: what arrives as shares is added up at the
-tensor whose readers made shares of it, once for all of them.
+A share is added up where it appears; a tensor is gathered, cut or exchanged for the readers that need it otherwise.
+`returning.py` plans the way back.
 """
 
 from __future__ import annotations
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from placelogic.layers.attending import attended, put_together
 from placelogic.layers.crossing import PARTIAL, Lay, crossing, written
-from placelogic.layers.places import ANY, check_sides, experts_dim, sent_whole, split_dim, stated_dim, weights_dim
-from placelogic.layers.wants import wants
+from placelogic.layers.overrides import handed_back
+from placelogic.layers.places import ANY, check_sides, experts_dim, sent_whole, stated_dim, weights_dim
 from placelogic.problem import Problem, SpecError
 from placelogic.program import block as bl
 from placelogic.program.block import Block
@@ -37,19 +37,18 @@ class AxisPlan(Struct):
     boundaries: list[Boundary] = field(default_factory=list)
     work: dict[int, Work] = field(default_factory=dict)
     moves: dict[int, tuple[Move, Move]] = field(default_factory=dict)
-    _read: dict[str, dict[tuple[Lay, bool], list[Reader]]] = field(default_factory=dict)
-    _origins: dict[str, Origin] = field(default_factory=dict)
+    read: dict[str, dict[tuple[Lay, bool], list[Reader]]] = field(default_factory=dict)
+    origins: dict[str, Origin] = field(default_factory=dict)
     _back: dict[str, str] = field(default_factory=dict)
 
-    def run(self, last: bool) -> None:
-        """Plan forward, then backward. `last`: nothing reads what the block leaves."""
+    def forward(self, last: bool) -> None:
+        """`last`: nothing reads what the block leaves."""
         self.lay[self.block.input] = self.arrives
-        self._origins[self.block.input] = Origin(self.block.span, stated=False)
+        self.origins[self.block.input] = Origin(self.block.span, stated=False)
         for index, op in enumerate(self.block.operations):
-            self._origins[op.output] = Origin(op.origin.span, stated=False)
+            self.origins[op.output] = Origin(op.origin.span, stated=False)
             made = self._operation(index, op)
             self.lay[op.output] = self._settled(op.output, made, last)
-        self._backward()
 
     # --- forward ------------------------------------------------------------------------------
 
@@ -61,11 +60,11 @@ class AxisPlan(Struct):
         if tensor == self.block.result and not last:
             target = self.leaves
         if target != made:
-            origin = self._origins[tensor]
-            self._add(tensor, None, *crossing(made, target, False, origin))
+            origin = self.origins[tensor]
+            self.add(tensor, None, *crossing(made, target, False, origin))
         return target
 
-    def _add(self, tensor: str, readers: tuple[Reader, ...] | None, forward: Move, backward: Move) -> None:
+    def add(self, tensor: str, readers: tuple[Reader, ...] | None, forward: Move, backward: Move) -> None:
         self.boundaries.append(Boundary(self.block.name, tensor, readers, self.axis, forward, backward))
 
     def _take(self, index: int, slot: int, target: Lay, partial: bool = False) -> Lay:
@@ -73,7 +72,7 @@ class AxisPlan(Struct):
         tensor = inputs(self.block.operations[index])[slot]
         if target == PARTIAL:
             target = self.lay[tensor]
-        self._read.setdefault(tensor, {}).setdefault((target, partial), []).append((index, slot))
+        self.read.setdefault(tensor, {}).setdefault((target, partial), []).append((index, slot))
         return target
 
     def _operation(self, index: int, op: bl.Operation) -> Lay:
@@ -258,37 +257,18 @@ class AxisPlan(Struct):
         self._take(index, 0, come)
         if self.axis not in op.axes:
             return come
-        self.moves[index], lay = written(op)
+        (there, back), lay = written(op, self.axis)
+        line = self.said(op)
+        if line is not None and not back.idle:  # in so many words what comes back: part of what was written
+            scale = line.scale if line.axes[0] == self.axis else None
+            back = handed_back(there, back, replace(line, scale=scale), self.axis)
+        self.moves[index] = there, back
         return lay
 
-    # --- backward -----------------------------------------------------------------------------
-
-    def _backward(self) -> None:
-        made = {op.output: (index, op) for index, op in enumerate(self.block.operations)}
-        for tensor, groups in self._read.items():
-            index, op = made.get(tensor, (-1, None))
-            gathered = isinstance(op, bl.Collective) and op.kind == "gather" and self.axis in op.axes
-            if gathered and all(part and lay is None for lay, part in groups):
-                # One reduce-scatter, instead of adding up first and cutting afterwards.
-                forward, _ = self.moves[index]
-                self.moves[index] = (forward, Move("scatter", op.origin, forward.dim))  # type: ignore[union-attr]
-                continue
-            for (target, part), readers in groups.items():
-                if target != self.lay[tensor] or part:
-                    moves = crossing(self.lay[tensor], target, part, self._origins[tensor])
-                    self._add(tensor, tuple(readers), *moves)
-
-
-def plan_axis(
-    program: Program, blocks: tuple[Block, ...], axis: str, arriving: tuple[Lay, ...]
-) -> tuple[AxisPlan, ...]:
-    """The plan of every block along one axis. `arriving`: how each block's input is cut."""
-    found = []
-    for position, block in enumerate(blocks):
-        last = position == len(blocks) - 1
-        leaves = arriving[position + 1] if not last else (arriving[position] if block.repeat is not None else None)
-        wanted = wants(program, block, axis, leaves if split_dim(program, axis, block) is None else None)
-        plan = AxisPlan(program, block, axis, arriving[position], leaves, wanted)
-        plan.run(last and block.repeat is None)
-        found.append(plan)
-    return tuple(found)
+    def said(self, op: bl.Collective) -> bl.Override | None:
+        """What a person says that comes back through what the collective makes."""
+        for line in self.program.layers.overrides if self.program.layers is not None else ():
+            at = (line.direction, line.block, line.tensor)
+            if at == ("backward", self.block.name, op.output) and self.axis in line.axes:
+                return line
+        return None

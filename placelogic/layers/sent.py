@@ -18,7 +18,7 @@ from placelogic.program.ops import Axes, Origin
 from placelogic.program.plan import Boundary, Move, Plan
 from placelogic.program.program import Program
 
-Kind = Literal["all-reduce", "reduce-scatter", "all-gather", "all-to-all", "broadcast", "send"]
+Kind = Literal["all-reduce", "reduce-scatter", "all-gather", "all-to-all", "broadcast", "reduce", "send"]
 Pass = Literal["forward", "backward", "again"]
 """`again`: what a backward pass repeats of the forward pass: in regions that are recomputed, and gathers of
 what is not kept gathered."""
@@ -51,6 +51,7 @@ KINDS: dict[str, Kind] = {
     "gather": "all-gather",
     "exchange": "all-to-all",
     "root": "broadcast",
+    "reduce": "reduce",
 }
 
 

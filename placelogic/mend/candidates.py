@@ -62,6 +62,10 @@ def candidates(place: Site) -> Iterator[Edit]:
     """In the order in which they are tried."""
     source, finding, node = place.source, place.finding, place.node
     axes = ", ".join(finding.axes)
+    for statement in place.body if finding.code == "SC06" else ():
+        if isinstance(statement, ast.OptimizerStmt):
+            gathers = (*(statement.gathers or ()), *(_ref(axis, statement.span) for axis in finding.axes))
+            yield replace(statement.span, statement_text(_with(statement, gathers=gathers)))
     match node:
         case ast.SyncStmt():
             for op in ("mean", "sum"):
@@ -87,8 +91,7 @@ def candidates(place: Site) -> Iterator[Edit]:
         case ast.FeedStmt():
             return  # what the loader does is a fact: the loader has to change, not the spec
         case ast.LossStmt():
-            yield replace(node.span, statement_text(_with(node, scope="global", axes=(), microbatches=False)))
-            yield replace(node.span, statement_text(_with(node, scope="local", axes=(), microbatches=False)))
+            yield from _losses(node)
         case ast.InitStmt() | ast.InitDifferent() | ast.InitBroadcast():
             yield from _start(place)
         case ast.ClipEntry():
@@ -110,21 +113,19 @@ def candidates(place: Site) -> Iterator[Edit]:
             yield after(source, last.span, f"sync {finding.weights} over {axes} by sum")
         for factor in _factors(place):
             yield after(source, last.span, f"scale {finding.weights} by {factor}")
-    if (
-        finding.code == "GI01"
-        and axes
-        and place.step is None
-        and finding.weights
-        and not isinstance(node, ast.SyncStmt)
-    ):
+    if finding.code == "GI01" and axes and place.step is None and finding.weights and not isinstance(node, ast.SyncStmt):
         for op in ("mean", "sum"):
             yield after(source, place.body[-1].span, f"sync {finding.weights} over {axes} by {op}")
     for statement in place.body:
         if isinstance(statement, ast.LossStmt) and statement is not node:
-            yield replace(statement.span, statement_text(_with(statement, scope="global", axes=(), microbatches=False)))
-            yield replace(statement.span, statement_text(_with(statement, scope="local", axes=(), microbatches=False)))
+            yield from _losses(statement)
         if isinstance(statement, ast.ScaleStmt) and statement is not node:
             yield delete(source, statement.span)
+
+
+def _losses(node: ast.LossStmt) -> Iterator[Edit]:
+    for scope in ("global", "local"):
+        yield replace(node.span, statement_text(_with(node, scope=scope, axes=(), microbatches=False)))
 
 
 def _with(node, **changes):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace as changed
 
-from placelogic.mend.edits import Edit, delete, replace
+from placelogic.mend.edits import Edit, after, delete, replace
 from placelogic.program import block as bl
 from placelogic.report.diagnostic import Finding
 from placelogic.source import Span
@@ -29,8 +29,19 @@ def candidates(source: str, node: object, body: Sequence[ast.Statement], finding
             yield from _bias_after(node, body)
             if node.kind == "reduce":
                 yield replace(node.span, text_of(changed(node, op="mean")))
+        case bl.Collective() if finding.code == "FW06":
+            yield from _handed_back(source, node, body, finding)
         case bl.CrossEntropy(parallel=False) if finding.code == "FW05":
             yield replace(node.span, text_of(changed(node, parallel=True)))
+
+
+def _handed_back(source: str, node: bl.Collective, body: Sequence[ast.Statement], finding: Finding) -> Iterator[Edit]:
+    """A line of what comes back through the collective, after its block."""
+    for block in (statement for statement in body if isinstance(statement, ast.BlockStmt)):
+        for line in block.lines:
+            if isinstance(line, ast.OperationLine) and line.operator is node:
+                for by in ("slice", "gather", "none", "sum"):
+                    yield after(source, block.span, f"backward {line.output} over {', '.join(finding.axes)} by {by}")
 
 
 def _bias_after(node: bl.Collective, body: Sequence[ast.Statement]) -> Iterator[Edit]:

@@ -9,8 +9,10 @@ class Needs(Enum):
     """How much of a tensor an optimizer must see to update one element of it."""
 
     ELEMENT = "one element"
-    TENSOR = "the whole tensor"
     BLOCK = "whole blocks of quantised moments"
+    ROW = "whole rows"
+    MATRIX = "the whole matrix"
+    TENSOR = "the whole tensor"
 
 
 OPTIMIZERS: dict[str, Needs] = {
@@ -23,9 +25,9 @@ OPTIMIZERS: dict[str, Needs] = {
     "nadam": Needs.ELEMENT,
     "lion": Needs.ELEMENT,
     "sophia": Needs.ELEMENT,
-    "muon": Needs.TENSOR,
-    "shampoo": Needs.TENSOR,
-    "soap": Needs.TENSOR,
+    "muon": Needs.MATRIX,
+    "shampoo": Needs.MATRIX,
+    "soap": Needs.MATRIX,
     "lamb": Needs.TENSOR,
     "lars": Needs.TENSOR,
     "adafactor": Needs.TENSOR,

@@ -15,7 +15,7 @@ from placelogic.program.expr import Expr
 from placelogic.program.ops import Origin
 
 MoveKind = Literal[
-    "none", "sum", "mean", "scatter", "scatter_mean", "gather", "slice", "pad", "exchange", "zero", "root"
+    "none", "sum", "mean", "scatter", "scatter_mean", "gather", "slice", "pad", "exchange", "zero", "root", "reduce"
 ]
 
 
@@ -25,7 +25,7 @@ class Move(Struct, frozen=True):
     `sum`, `mean`: add up (average) what all have; `scatter`, `scatter_mean`: the same, then keep one's own
     piece of `dim`; `gather`: put the pieces of `dim` together; `slice`: keep one's own piece; `pad`: zeros for
     the pieces of others; `exchange`: gather `dim` and keep one's piece of `into`; `root`: what device 0 has;
-    `zero`: nothing. `scale` multiplies what results."""
+    `reduce`: device 0 has the sum, the others zeros; `zero`: nothing. `scale` multiplies what results."""
 
     kind: MoveKind
     origin: Origin

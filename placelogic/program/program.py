@@ -259,6 +259,14 @@ class Budget(Struct, frozen=True):
     span: Span
 
 
+class Unheeded(Struct, frozen=True):
+    """A `place` that speaks of `target` without effect: a kind that no weights have, or weights that are frozen."""
+
+    target: str
+    why: Literal["kind", "frozen"]
+    span: Span
+
+
 class Program(Struct, frozen=True):
     """A whole spec, elaborated. Trained weights have one step each, in the order of `weights`."""
 
@@ -276,6 +284,7 @@ class Program(Struct, frozen=True):
     span: Span
     claims: tuple[Claim, ...] = ()
     budgets: tuple[Budget, ...] = ()
+    unheeded: tuple[Unheeded, ...] = ()
     facts: Facts = field(default_factory=dict)
     """How local gradients start: filled when steps are derived. The simulator does not read it."""
     layers: Layers | None = None

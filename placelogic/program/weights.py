@@ -77,9 +77,22 @@ class Uses(Struct, frozen=True):
 
 
 class Optimizer(Struct, frozen=True):
+    """`block`: elements of the blocks that it needs, where that is said; `along`: the dimensions of a row. `gathers`:
+    axes over which it gathers what it needs for its update, and keeps its own part of what comes out."""
+
     name: str
     needs: Needs
     origin: Origin
+    block: int | None = None
+    along: tuple[str, ...] = ()
+    gathers: Axes = ()
+
+    @property
+    def needed(self) -> str:
+        """What it needs, in words."""
+        if self.block is not None:
+            return f"whole blocks of {self.block}"
+        return f"{self.needs.value} along {', '.join(self.along)}" if self.along else self.needs.value
 
 
 class InitOp(Struct, frozen=True):

@@ -64,7 +64,7 @@ def blame(
             return sentence("GI02", "again", counted, fault)
         return sentence("GI04", "turns", (), fault)
     if not any(every) and any(t.scale.at(env) == 0 for t in terms):
-        return sentence("GI03", "zero")
+        return sentence("GI03", "zero", factor="0")
     if not any(every):
         return sentence("GI05", "empty")
     if left:

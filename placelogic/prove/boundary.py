@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
 from placelogic.program.block import Collective
@@ -135,11 +135,19 @@ def of_flow(program: Program, sizes: Sizes, one: Obligation, env: Mapping[str, i
         "tensor": f"`{crossing.tensor}`",
         "through": bool(crossing.block),
         "done": crossing.done,
-        "usual" if crossing.usual is not None else "leave": True,
         "by": crossing.usual or "",
     }
+    if crossing.done in _RETURNS:
+        words |= {"written": True, f"of_{crossing.done}": True, "written_help": True}
+        words |= {"plain": crossing.tensor, "instead": _RETURNS[crossing.done]}
+    else:
+        words |= {"line": True, "usual" if crossing.usual is not None else "leave": True}
     sentence = Sentence("FW06", variant, one.weights, (crossing.axis,), words, fault_of(table))
     return sentence, rows_of(table) if followed else (), crossing.origin.span
+
+
+_RETURNS = {"gather": "slice", "slice": "gather", "broadcast": "none", "reduce": "sum", "reduce_scatter": "gather"}
+"""What an implementation may hand back instead of the transpose of a collective."""
 
 
 def _wanted(program: Program, crossing: Crossing) -> Words:
@@ -167,10 +175,24 @@ def _crossing(program: Program, one: Obligation, acting: frozenset[str]) -> Cros
     flow = one.through.flow
     beyond = [path for _, paths in flow.beyond or () for path in paths]
     through = [origin for path in (*flow.paths, *beyond) for origin in path.through]
-    met = [crossing for crossing in program.layering.crossings if crossing.origin in through]
+    every = (*program.layering.crossings, *_written(program))
+    met = [crossing for crossing in every if crossing.origin in through]
     blamed = _blamed(one) & acting or acting
     met.sort(key=lambda c: (not c.changes, c.axis not in acting, c.direction != "backward", c.axis not in blamed))
     return met[0] if met else None
+
+
+def _written(program: Program) -> Iterator[Crossing]:
+    """The collectives of blocks of which no line says what comes back, and something may."""
+    layers, layering = program.layers, program.layering
+    assert layers is not None and layering is not None
+    said = {(line.block, line.tensor, axis) for line in layers.overrides for axis in line.axes}
+    for block in layers.blocks:
+        for op in block.operations:
+            if isinstance(op, Collective) and (op.kind in ("gather", "slice", "broadcast") or op.op == "mean"):
+                for axis in op.axes:
+                    if (block.name, op.output, axis) not in said:
+                        yield Crossing(block.name, op.output, axis, "backward", op.kind, None, True, op.origin)
 
 
 def _blamed(one: Obligation) -> frozenset[str]:

@@ -80,7 +80,7 @@ def refuted(
     elif code == "GI04":
         rows = _uneven_rows(program, sizes, obligation, full)
         quantities |= {f"tokens of {group}": count for group, count in _uneven_counts(sizes, obligation, full)}
-    if full[PER_ITEM] != 1 and program.work.tokens_even:
+    if full[PER_ITEM] != 1 and (program.work.tokens_even or sentence.code != "GI04"):
         quantities["tokens per item"] = full[PER_ITEM]
     found = finding(
         sentence,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from placelogic.program.expr import show
-from placelogic.program.program import Axes, GatherParams, Loop, Origin, Program, Reduce, Step, flat
+from placelogic.program.program import Accumulate, Axes, GatherParams, Loop, Origin, Program, Reduce, Step, flat
 from placelogic.prove.formula import at_least, both
 from placelogic.prove.kinds import stack
 from placelogic.prove.sizes import Sizes
@@ -21,6 +21,10 @@ def notes(
 ) -> Iterator[Finding]:
     """`right`: the spec is proved; only then is it worth saying what it costs."""
     yield from _unexercised(program, sizes, solver)
+    yield from _one_microbatch(program, sizes, solver)
+    yield from _frozen(program, sizes)
+    for one in program.unheeded:
+        yield _note("NT12", one.why, one.span, [one.target])
     yield from _alike(program, sizes)
     if stated == 0:
         blocks = program.layers is not None and bool(program.layers.blocks)
@@ -47,6 +51,32 @@ def _unexercised(program: Program, sizes: Sizes, solver: Solver) -> Iterator[Fin
     for atom, condition in several:
         if solver.check(condition).status == "unsat":
             yield _note("NT01", "axis", atom.span, axes=(atom.name,))
+
+
+def _one_microbatch(program: Program, sizes: Sizes, solver: Solver) -> Iterator[Finding]:
+    """NT01: a step that replaces the gradient in every micro-batch is right only because there is no second one."""
+    found: dict[Origin, list[str]] = {}
+    for step in program.steps:
+        for loop in step.ops:
+            if isinstance(loop, Loop) and loop.subset not in ("first", "last", "index"):
+                for op in loop.body:
+                    if isinstance(op, Accumulate) and op.replace and op.origin.stated:
+                        found.setdefault(op.origin, []).append(step.weights)
+    if found and solver.check(at_least(sizes.microbatches, 2)).status == "unsat":
+        for origin, names in found.items():
+            yield _note("NT01", "microbatches", origin.span, names)
+
+
+def _frozen(program: Program, sizes: Sizes) -> Iterator[Finding]:
+    """NT11: one group is trained and the rest frozen, unless the one is known to be the larger part."""
+    trained = [weights for weights in program.weights if not weights.frozen]
+    frozen = [weights for weights in program.weights if weights.frozen]
+    if len(trained) != 1 or not frozen:
+        return
+    (one,) = trained
+    counts = [None if w.size is None else sizes.ratio(w.size).constant for w in (one, *frozen)]
+    if None in counts or counts[0] < sum(counts[1:]):
+        yield _note("NT11", "frozen", one.span, [one.name])
 
 
 def _alike(program: Program, sizes: Sizes) -> Iterator[Finding]:
@@ -171,4 +201,3 @@ def _idle(program: Program) -> Iterator[Finding]:
 def _few(names: Sequence[str]) -> str:
     shown = ", ".join(f"`{name}`" for name in names[:3])
     return shown + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-

@@ -15,6 +15,12 @@ from placelogic.prove.sizes import sizes_of
 from placelogic.prove.solver import Limits, Solver, Status
 
 
+def lacking(program: Program, minimum: Mapping[str, int]) -> tuple[str, ...]:
+    """The names that are no sizes of the program."""
+    known, _ = sizes_of(program)
+    return tuple(name for name in minimum if name not in known.values)
+
+
 def reachable(program: Program, minimum: Mapping[str, int], options: Options = Options()) -> Status:
     """sat where some allowed mesh has all these sizes at least; names the program lacks ask for nothing."""
     known, _ = sizes_of(program)

@@ -52,7 +52,7 @@ def shards(program: Program, weights: Weights, trace: Trace, sizes: Sizes) -> Sh
         for state, layout in layouts:
             cut, entry = stack(layout, axis), layout.cut(axis)
             if cut is not None and entry is not None:
-                when = negate(_gathered(found_here, index, sizes)) if state == "gradients" else TRUE
+                when = _in_shards(found_here, index, sizes) if state == "gradients" else TRUE
                 found.append(Shard(state, cut, entry.origin, when))
         known = {shard.cut for shard in found}
         for read in found_here:
@@ -67,21 +67,18 @@ def shards(program: Program, weights: Weights, trace: Trace, sizes: Sizes) -> Sh
     return out
 
 
-def _gathered(reads: Sequence[Read], index: int, sizes: Sizes) -> Formula:
-    """The sizes at which a gradient that is placed cut along an axis is whole at the update: it was gathered."""
-    whole = [
-        both(read.when, t.when)
-        for read in reads
-        for terms in read.terms.values()
-        for t in terms
-        if t.kinds[index].cut is None and t.kinds[index].value != "partial" and not t.kinds[index].mixed
-    ]
-    return within_loop(either(*whole), sizes)
+def _in_shards(reads: Sequence[Read], index: int, sizes: Sizes) -> Formula:
+    """The sizes at which a gradient that is placed cut along an axis is not whole at the update: it was not gathered."""
+    found = [(both(read.when, t.when), t.kinds[index]) for read in reads for terms in read.terms.values() for t in terms]
+    if not found:
+        return TRUE
+    left = [when for when, kind in found if kind.cut is not None or kind.value == "partial" or kind.mixed]
+    return within_loop(either(*left), sizes)
 
 
 def gathers(weights: Weights, step: Step) -> tuple[str, ...]:
-    """Axes that cut what an optimizer needs the whole of, and over which the step gathers it for the update: then the
-    optimizer is taken to gather what else it reads across elements, too."""
+    """Axes that cut what an optimizer needs the whole of, and over which the step gathers its gradient for the update:
+    then the optimizer is taken to gather what else it reads across elements, too."""
     if weights.optimizer.needs is Needs.ELEMENT:
         return ()
     over = [axis for op in flat(step.ops) if isinstance(op, GatherGradients) for axis in op.axes]
@@ -164,7 +161,9 @@ def optimizer_obligations(
         if not found:
             continue
         broken = [shard for shard in found if not _whole(weights, shard.cut)]
-        if axis in gathers(weights, step):
+        if axis in weights.optimizer.gathers:
+            broken = []
+        elif axis in gathers(weights, step):
             broken = [shard for shard in broken if shard.state == "gradients"]
         first = broken[0] if broken else found[0]
         yield Obligation(
@@ -176,16 +175,19 @@ def optimizer_obligations(
             span=first.origin.span,
             stated=stated,
             variant="optimizer",
-            words={"optimizer": weights.optimizer.name, "needs": needs.value, "state": _STATES[first.state]},
+            words={"optimizer": weights.optimizer.name, "needs": weights.optimizer.needed, "state": _STATES[first.state]},
         )
 
 
 def _whole(weights: Weights, cut: Stack) -> bool:
-    """Whether this cut leaves every tensor whole: whole tensors or layers, or whole experts, which is what a cut
-    without a dimension deals out along the axes that they are routed over."""
-    dimension = cut[-1][0]
+    """Whether this cut leaves whole what the optimizer needs. Whole tensors or layers do, and whole experts, which is
+    what a cut without a dimension deals out along the axes that they are routed over; for rows also a cut of a
+    dimension along which they do not run."""
+    dimension, optimizer = cut[-1][0], weights.optimizer
     if dimension in WHOLE_TENSOR_DIMS:
         return True
+    if optimizer.needs is Needs.ROW and dimension in weights.dims:
+        return dimension not in optimizer.along
     routed = all(axis in weights.routed for _, axes in cut for axis in axes)
     return routed and dimension not in ("flat", *weights.dims)
 

@@ -71,7 +71,9 @@ def _sent(case: Case, run: Run) -> dict[tuple[str, str], int]:
     for one in cost.collectives:
         if not any(place.name in ("all", "single", "first") for place in one.places) or not one.device_to_device:
             continue
-        purpose = "gradients" if one.what == "gradients" else "params" if "params" in one.what else None
+        purpose = "params" if "params" in one.what else None
+        if one.what == "gradients" or one.what.startswith("for "):  # what an optimizer gathers is read off gradients
+            purpose = "gradients"
         amount = cost.known(one.bytes * one.times)
         if purpose is None or amount is None or one.operation == "all-to-all":
             continue

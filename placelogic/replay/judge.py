@@ -23,7 +23,7 @@ DIFFERENT = 1e-8
 """In float64: below the first equal, above the second different, between them undecided."""
 FACTOR = 1e-3
 """How well a factor must be met, relatively."""
-TOGETHER = 12
+TOGETHER = 60
 """Cases that share one set of processes."""
 
 Counts = Callable[[Item], int] | None

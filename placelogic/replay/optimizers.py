@@ -7,13 +7,11 @@ they look at, and whether that is all on one device.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 
-from placelogic.program.catalog import Needs
 from placelogic.replay.comms import Comm
-from placelogic.run.group import Geometry
 
 Moments = dict[str, torch.Tensor]
 """First and second moments, and the number of steps, element by element."""
@@ -26,23 +24,22 @@ def zeros(count: int) -> Moments:
 
 
 def stepped(
-    name: str, needs: Needs, geometry: Geometry, elements: torch.Tensor, g: torch.Tensor, theta: torch.Tensor, old: Moments,
-    comm: Comm | None = None,
+    name: str, units: Sequence[int] | None, trusted: bool, elements: torch.Tensor, g: torch.Tensor, theta: torch.Tensor,
+    old: Moments, comm: Comm | None = None,
 ) -> tuple[torch.Tensor, Moments]:  # fmt: skip
-    """New parameters and moments of these elements, which one device updates together. `comm`: devices that have the
-    others of what it looks at, where the step gathers them."""
+    """New parameters and moments of these elements, which one device updates together. `units`: which elements it looks
+    at together; `trusted`: at their parameters as well. `comm`: devices that have the others, where they are gathered."""
     moments = {**old, "steps": old["steps"] + 1}
     move, moments = _RULES.get(name, _adam)(g, theta, moments)
-    if needs is not Needs.ELEMENT:
-        units = torch.tensor(geometry.tensor if needs is Needs.TENSOR else geometry.block)
-        unit = units[elements]
+    if units is not None:
+        unit = torch.tensor(units)[elements]
 
         def added(values: torch.Tensor) -> torch.Tensor:
-            own = torch.zeros(int(units.max()) + 1).index_add(0, unit, values)
+            own = torch.zeros(max(units) + 1).index_add(0, unit, values)
             return own if comm is None else comm.all_reduce(own)
 
         scale = 1 / (1 + added(g.square()).sqrt())
-        if needs is Needs.TENSOR:
+        if trusted:
             norms = added(theta.square())
             scale = scale * (1 + norms.sqrt())
         move = move * scale[unit]

@@ -41,7 +41,7 @@ class Shape(Spots):
         if self.count > MOST_ELEMENTS:
             raise TooLarge(f"`{weights.name}` would need {self.count} elements for every cut to be seen at this mesh")
         indices = zip(*product(*map(range, self.dims.values())))
-        super().__init__(sizes, shifted, dict(zip(self.dims, zip(self.dims.values(), indices))))
+        super().__init__(sizes, shifted, dict(zip(self.dims, zip(self.dims.values(), indices))), weights.dims)
         self.matrices = self._matrices(tensors, inner, weights.kind == "vector")
         flat = self.matrices.reshape(-1, self.matrices.shape[2] * self.matrices.shape[3])
         # Blocks of quantised moments: a row and one element more, so that no cut keeps all of them whole.

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import torch
 
+from placelogic.program.catalog import Needs
 from placelogic.program.program import Axes
 from placelogic.replay import optimizers
 from placelogic.replay.comms import Comm, Comms, padded
@@ -95,8 +96,8 @@ class Tensors:
         self, elements: torch.Tensor, gradient: torch.Tensor, theta: torch.Tensor, old: Moments, comm: Comm | None = None
     ) -> tuple[torch.Tensor, Moments]:
         """New parameters and moments of elements that one device updates together."""
-        needs, geometry = self.group.weights.optimizer.needs, self.group.geometry
-        return optimizers.stepped(self.optimizer, needs, geometry, elements, gradient, theta, old, comm)
+        trusted = self.group.weights.optimizer.needs in (Needs.TENSOR, Needs.MATRIX)
+        return optimizers.stepped(self.optimizer, self.group.units, trusted, elements, gradient, theta, old, comm)
 
     def stepped_single(
         self, gradient: torch.Tensor, theta: torch.Tensor, old: Moments

@@ -56,7 +56,8 @@ class Finding(Struct, frozen=True):
     `fix` is one edit after which the spec was proved, in words, and `edit` the same for a machine;
     `consequence` marks what follows from an earlier finding of the same spec. `accepted`: somebody
     lets it pass. `denied`: a warning or note that the policy of a repository does not let pass. `sentence`: what
-    message, label and help were made of, as long as the prover works on them."""
+    message, label and help were made of, as long as the prover works on them. `factor`: by what a gradient is
+    wrong, where that is one factor."""
 
     code: str
     severity: Severity
@@ -74,6 +75,7 @@ class Finding(Struct, frozen=True):
     accepted: Acceptance | None = None
     denied: bool = False
     sentence: Sentence | None = None
+    factor: str | None = None
 
     @classmethod
     def of(cls, problem: Problem, severity: Severity = "error") -> Finding:
@@ -103,6 +105,7 @@ def finding(
         axes=sentence.axes,
         label=sentence.text("label"),
         fault=sentence.wrong if counterexample is not None and severity == "error" else None,
+        factor=sentence.factor,
         counterexample=counterexample,
         help=None if consequence else sentence.text("help"),
         consequence=consequence,
@@ -213,6 +216,10 @@ UNUSED = "EX03"
 """A suppression that nothing needs: a warning."""
 NOT_REACHED = "EX04"
 """The sizes that a repository asks for lie outside of what the spec allows."""
+NO_SUCH_SIZE = "EX05"
+"""The spec has no size of a name for which a repository asks for a least one: a note, or a warning if it has none of them."""
+ANY_FACTOR = "EX06"
+"""A suppression that lets a wrong factor pass, whatever it is: a warning."""
 
 
 def beside(spec: SpecReport, finding: Finding) -> bool:

@@ -74,6 +74,7 @@ def _finding(file: FileReport, finding: Finding) -> dict[str, Any]:
         "span": _span(file, finding.span),
         "label": finding.label,
         "class": finding.fault,
+        "factor": finding.factor,
         "counterexample": _counterexample(finding.counterexample),
         "fix": finding.fix,
         "edit": None if finding.edit is None else {"span": _span(file, finding.edit.span), "text": finding.edit.text},

@@ -111,6 +111,7 @@ def _properties(spec: SpecReport | None, finding: Finding) -> dict[str, Any]:
         "weights": finding.weights,
         "axes": list(finding.axes),
         "class": finding.fault,
+        "factor": finding.factor,
         "consequence": finding.consequence,
     }
     return {name: value for name, value in found.items() if value not in (None, [])}

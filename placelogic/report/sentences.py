@@ -49,6 +49,12 @@ class Sentence(Struct, frozen=True):
         """The class of the fault."""
         return self.fault or _entry(self.code, self.variant).get("class", "wrong")
 
+    @property
+    def factor(self) -> str | None:
+        """By what a gradient is wrong, where that is one factor."""
+        word = self.words.get("factor")
+        return word if isinstance(word, str) else None
+
     def _filled(self, template: str, words: Mapping[str, str]) -> str:
         known = {"axes": ", ".join(self.axes), "axis": next(iter(self.axes), "")}
         if self.weights is not None:

@@ -52,11 +52,12 @@ def render(report: Report, look: Look = Look(), lines: Callable[[FileReport, Loo
 
 
 def file_lines(file: FileReport, look: Look) -> list[Line]:
-    """Every spec of the file; only those that fail when quiet."""
+    """Every spec of the file; when quiet, those that fail, and the verdicts of those that pass without being proved."""
     lines: list[Line] = []
     seen = FindingSet()
     for spec in file.specs:
         if look.quiet and exit_code(spec) == 0:
+            lines += _verdict(file, spec, look) if spec.verdict != "proved" else []
             continue
         lines += _spec(file, spec, [finding for finding in spec.findings if finding not in seen], look)
         # What is wrong with the file itself is a finding of every spec in it.

@@ -112,7 +112,8 @@ class Judge(Struct, frozen=True):
             for p in error.problems:  # about a formula, which stands nowhere, or about what is written
                 yield Finding(p.code, "error", p.message, p.span if p.span.line else claim.span, help=p.help)
             return
-        yield from self._decided(claim, text, found, decision)
+        for one in self._decided(claim, text, found, decision):
+            yield replace(one, help=_rounded(claim, costs, found)) if one.code == "NT30" else one
 
     def _decision(
         self, found: Sides, assumptions: Sequence[Compare], used: Sequence[str], fixed: Mapping[str, int]
@@ -243,6 +244,21 @@ class Judge(Struct, frozen=True):
         fixed = {name: int(value) for name, value in cost.values.items()}
         assumed = [comparison(one.condition, cost) for one in program.assumptions]
         return decide(cases, assumed, sorted(cost.size_names), fixed, self.limits)
+
+
+def _rounded(claim: Claim, costs: Mapping[str, Cost], found: Sides) -> str | None:
+    """What is told beside a claim that holds at given sizes over shards that divide evenly, where they do not."""
+    from placelogic.cost.claims import rounded, sides
+    from placelogic.cost.text import told_apart
+
+    if not set(found.names) <= set(found.values):
+        return None
+    whole = sides(claim.condition, {name: rounded(cost) for name, cost in costs.items()}, claim.span)
+    left, right = whole.numbers({})
+    if (left, right) == found.numbers({}):
+        return None
+    comes = "holds too" if whole.holds_at({}) else "is false"
+    return f"shards do not divide evenly at these sizes: rounded up, it {comes}, {' against '.join(told_apart(left, right))}"
 
 
 def _divides_by_zero(claim: Claim, divisor: Expr, sizes: Mapping[str, int]) -> Problem:

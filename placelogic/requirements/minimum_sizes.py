@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from placelogic.report.diagnostic import NOT_REACHED, Finding, SpecReport
+from placelogic.report.diagnostic import NO_SUCH_SIZE, NOT_REACHED, Finding, Severity, SpecReport
 from placelogic.source import Span
 
 if TYPE_CHECKING:
@@ -18,10 +18,20 @@ if TYPE_CHECKING:
 def reaching(
     report: SpecReport, program: Program, minimum: Mapping[str, int], place: Span, options: Options
 ) -> SpecReport:
-    """The report on a proved spec, with an error where no mesh it allows reaches the sizes; undecided where the
-    solver does not know."""
-    from placelogic.prove.possible import reachable
+    """The report, with a finding where the spec lacks a name that a least size is asked for; on a proved one, with an
+    error where no mesh it allows reaches the sizes, and undecided where the solver does not know."""
+    from placelogic.prove.possible import lacking, reachable
 
+    if missing := lacking(program, minimum):
+        none = len(missing) == len(minimum)
+        names = ", ".join(f"`{name}`" for name in missing)
+        message = f"this spec has no size {names}, for which the configuration asks for a least one"
+        help_ = "was it renamed? then nothing asks for large meshes here"
+        severity: Severity = "warning" if none else "note"
+        finding = Finding(NO_SUCH_SIZE, severity, message, place, axes=missing, help=help_)
+        report = replace(report, findings=(*report.findings, finding))
+    if report.verdict != "proved":
+        return report
     status = reachable(program, minimum, options)
     if status == "sat":
         return report

@@ -130,6 +130,16 @@ def gather(buffer: Buffer[A], axes: Axes) -> None:
     buffer.layers = [collected(group, buffer.on, rules, array, old, buffer.local) for array in buffer.layers]
 
 
+def gathered(buffer: Buffer[A], axes: Axes) -> Buffer[A]:
+    """What an optimizer reads that gathers over `axes` for its update; the buffer stays what it is."""
+    cut = {rule.axis for rule in (*buffer.room.values(), *buffer.valid)}.intersection(axes)
+    if not cut:
+        return buffer
+    read = Buffer(buffer.group, buffer.on, list(buffer.layers), dict(buffer.room), buffer.valid, buffer.alike)
+    gather(read, tuple(axis for axis in axes if axis in cut))
+    return read
+
+
 def collected(
     group: Group,
     on: Arrays[A, object],

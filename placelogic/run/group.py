@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
-from placelogic.program.program import Axes, Layout, Weights
+from placelogic.program.program import Axes, Layout, Optimizer, Weights
 from placelogic.run.grid import Grid
 from placelogic.run.owners import Owners, Sizes
 
@@ -26,16 +26,17 @@ NOWHERE = -1
 class Geometry(Protocol):
     """The elements of a group. `tables(layout)[axis]`: the owner of each along the axis; a second list holds on the
     last stage of tied weights, whose place in that stage's flat buffer is another one. `dealt`: the owners of the
-    equal pieces of a buffer, where nothing else says them. `tensor`, `block`: which tensor, and which block of
-    quantised moments, each is of."""
+    equal pieces of a buffer, where nothing else says them."""
 
     count: int
-    tensor: Sequence[int]
-    block: Sequence[int]
 
     def tables(self, layout: Layout) -> Mapping[str, tuple[Owners, ...]]: ...
 
     def dealt(self, axes: Axes) -> Mapping[str, Owners]: ...
+
+    def units(self, optimizer: Optimizer) -> Sequence[int] | None:
+        """Which elements an optimizer looks at together, by number: a tensor, a row, a block; None where it looks at
+        each by itself."""
 
 
 Elements = Callable[[Weights, Sizes, bool], Geometry]
@@ -81,6 +82,7 @@ class Group:
         self.params_local = self.local(self.params_rule.values())
         self.optimizer_local = self.local(self.optimizer_rule.values())
         self._how_computed()
+        self.units = self.geometry.units(weights.optimizer)
         self.hosted = weights.params.host is not None or weights.optimizer_state.host is not None
         self.materialized = weights.params.materialized is not None
 

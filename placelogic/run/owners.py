@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
 
-from placelogic.program.catalog import WHOLE_TENSOR_DIMS
-from placelogic.program.program import Axes, Layout, Weights
+from placelogic.program.catalog import WHOLE_TENSOR_DIMS, Needs
+from placelogic.program.program import Axes, Layout, Optimizer, Weights
 
 Rules = tuple[Axes, ...]
 """The cuts of one dimension in one layout, outermost first."""
@@ -61,14 +61,32 @@ def keeps_tensors(weights: Weights, name: str, cuts: tuple[Rules, ...]) -> bool:
     return name in WHOLE_TENSOR_DIMS or routed
 
 
+def numbered(keys: Iterable[Hashable]) -> tuple[int, ...]:
+    """A number for each, the same for those that are equal."""
+    known: dict[Hashable, int] = {}
+    return tuple(known.setdefault(key, len(known)) for key in keys)
+
+
 class Spots:
     """Where elements lie: `spots[dimension]`, its length, and the index of every element in it. `shifted`: the last
-    stage of tied weights has them elsewhere in its flat buffer."""
+    stage of tied weights has them elsewhere in its flat buffer. `names`: the dimensions that weights
+    declare."""
 
-    def __init__(self, sizes: Sizes, shifted: bool, spots: Mapping[str, tuple[int, Owners]]) -> None:
+    tensor: Sequence[int]
+    block: Sequence[int]
+
+    def __init__(self, sizes: Sizes, shifted: bool, spots: Mapping[str, tuple[int, Owners]], names: Sequence[str]) -> None:
         self._sizes = sizes
         self._shifted = shifted
         self._spots = spots
+        self._names = names
+
+    def units(self, optimizer: Optimizer) -> Sequence[int] | None:
+        """As `run/group.py` has it. A row is what differs in none of the dimensions across it."""
+        if optimizer.needs is not Needs.ROW:
+            return {Needs.ELEMENT: None, Needs.BLOCK: self.block}.get(optimizer.needs, self.tensor)
+        across = [self._spots[name][1] for name in self._names if name in self._spots and name not in optimizer.along]
+        return numbered(zip(self.tensor, *across))
 
     def tables(self, layout: Layout) -> dict[str, tuple[Owners, ...]]:
         """Per axis that the layout cuts, the owner of every element, and where they are shifted the one on the last

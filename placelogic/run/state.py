@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic
 
-from placelogic.program.catalog import Needs
 from placelogic.program.ops import Axes, BroadcastParams, FetchParams, GatherParams, Refresh
 from placelogic.run.algebra import A, Arrays, M
-from placelogic.run.buffers import Buffer, collected
+from placelogic.run.buffers import Buffer, collected, gathered
 from placelogic.run.group import Group, Held, Local, Rule
 from placelogic.run.stop import GroupStop
 
@@ -98,9 +97,9 @@ class State(Generic[A, M]):
         group = self.group
         mine = group.updates(buffer.usable)
         target, there = self.target()
-        over, seen = self._looked_at(buffer)
-        gradient = buffer.layers[0]
-        found, self.moments = self.on.step(target, there, gradient, buffer.local, self.moments, mine, seen, over)
+        read = gathered(buffer, group.weights.optimizer.gathers)
+        over, seen = self._looked_at(buffer, read)
+        found, self.moments = self.on.step(target, there, read.layers[0], read.local, self.moments, mine, seen, over)
         if self.master is not None:
             self.master = found
         elif group.hosted:
@@ -118,17 +117,18 @@ class State(Generic[A, M]):
             lost = next(e for e in range(group.count) if e not in reached)
             raise GroupStop(f"no device updates element {lost}")
 
-
-    def _looked_at(self, buffer: Buffer[A]) -> tuple[Axes, Held | None]:
-        """Axes over which shards were put together for an optimizer that looks across elements, and by device, the elements
-        whose gradient it reads there: where a step gathers, it gathers all that this reads. None: those it updates."""
-        group = self.group
+    def _looked_at(self, buffer: Buffer[A], read: Buffer[A]) -> tuple[Axes, Held | None]:
+        """Axes over which shards are put together for an optimizer that looks across elements, and by device, the elements
+        whose gradient it reads there. None: those it updates. Where the step gathers gradients, or the optimizer what it
+        needs, that is all that it reads across elements. `read`: the buffer, with what the optimizer has gathered."""
+        group, optimizer = self.group, self.group.weights.optimizer
         rules = (*group.optimizer_rule.values(), *group.params_rule.values())
-        cut = {rule.axis for rule in rules} & buffer.gathered
-        if group.weights.optimizer.needs is Needs.ELEMENT or not cut:
+        cut = {rule.axis for rule in rules} & {*buffer.gathered, *optimizer.gathers}
+        cut |= {rule.axis for rule in (*buffer.room.values(), *buffer.valid)} & {*optimizer.gathers}
+        if group.units is None or not cut:
             return (), None
         mine = group.local([rule for rule in rules if rule.axis not in cut])
-        seen = [tuple(e for e in usable if e in own) for usable, own in zip(buffer.usable, map(set, mine))]
+        seen = [tuple(e for e in usable if e in own) for usable, own in zip(read.usable, map(set, mine))]
         return tuple(axis for axis in group.grid.axes if axis in cut), seen
 
 

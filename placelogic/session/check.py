@@ -131,7 +131,7 @@ def _check_spec(spec: Spec, place: _Place, judge: Judge) -> SpecReport:
         except SpecError as error:
             report = SpecReport(spec.name, "error", findings=findings_of(error, place.head))
         report = judge.judge(report, spec)
-        if settings.minimum and report.verdict == "proved":
+        if settings.minimum:
             from placelogic.requirements.minimum_sizes import reaching
 
             report = reaching(report, program, settings.minimum, place.head, settings.options)

@@ -22,7 +22,8 @@ class Elements(Spots):
             name: (keeps_tensors(weights, name, cuts), cuts, shifted and name == "flat")
             for name, cuts in ways(weights).items()
         }
-        super().__init__(sizes, shifted, dict(zip(dimensions, arranged(tuple(dimensions.values()), sizes))))
+        spots = dict(zip(dimensions, arranged(tuple(dimensions.values()), sizes)))
+        super().__init__(sizes, shifted, spots, weights.dims)
 
     def dealt(self, axes: Axes) -> dict[str, Owners]:
         """Owners where nothing says them: a buffer's equal pieces, by the row-major index over `axes`."""

@@ -102,7 +102,7 @@ class Exact:
             if known is None:
                 t, g, o = rows
                 moved, state = stepped(
-                    group.weights.optimizer.needs, group.geometry, elements,
+                    group.units, elements,
                     [gradient[x][i] for i in g], [theta[i] for i in t], [omega[i] for i in o], read,
                 )  # fmt: skip
                 known = done[key] = list(theta), list(omega)

@@ -76,7 +76,7 @@ class Machine(Job[Arrays, Arrays]):
         for group in self.trained:
             n = group.number
             self.single[n], self.moments[n] = stepped(
-                group.weights.optimizer.needs, group.geometry, range(COUNT),
+                group.units, range(COUNT),
                 self.expected[n], self.single[n], self.moments[n],
             )  # fmt: skip
         for group in self.groups:

@@ -239,9 +239,22 @@ class ClipStmt(Struct, frozen=True):
     span: Span
 
 
+class Need(Struct, frozen=True):
+    """`size`: of blocks, in elements; `along`: the dimensions of a row, where they are said."""
+
+    unit: Literal["nothing", "blocks", "row", "matrix", "whole"]
+    size: int | None
+    along: tuple[str, ...]
+    span: Span
+
+
 class OptimizerStmt(Struct, frozen=True):
+    """`needs`: None where it is a known one. `gathers`: over which axes it does for its update."""
+
     name: str
+    needs: Need | None
     target: Target | None
+    gathers: tuple[AxisRef, ...] | None
     span: Span
 
 

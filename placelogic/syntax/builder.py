@@ -24,7 +24,7 @@ RESERVED = ("none", "microbatches", TOKENS)
 MAX_DIGITS = 30
 
 _WORDS = {"split_dim", "combination", "average", "likeness", "end", "state", "unit", "verdict", "function_name",
-          "attention_word", "attention_way", "reach", "direction", "change"}  # fmt: skip
+          "attention_word", "attention_way", "reach", "direction", "change", "need_unit"}  # fmt: skip
 
 _DECLARES = {"axis_decl", "axis", "let_item", "param"}
 """Rules that begin with the name of what they declare."""

@@ -86,7 +86,10 @@ FORMS: dict[str, Form] = {
     "clip": _form(ast.ClipStmt, "clip {norm}", entries=None),
     "clip_listed": _form(ast.ClipStmt, "clip {norm} {entries*}"),
     "clip_entry": _form(ast.ClipEntry, "{target} over {axes}"),
-    "optimizer": _form(ast.OptimizerStmt, "optimizer {name}[ for {target}]"),
+    "optimizer": _form(ast.OptimizerStmt, "optimizer {name}[ needs {needs}][ for {target}][ gathers over {gathers}]"),
+    "needs": _form(ast.Need, "{unit}", size=None, along=()),
+    "needs_blocks": _form(ast.Need, "blocks of {size}", unit="blocks", along=()),
+    "needs_row": _form(ast.Need, "row[ along {along*| }]", unit="row", size=None),
     "random": _form(ast.RandomStmt, "random {target} over {axes} {kind}"),
     "precision_entry": _form(ast.PrecisionEntry, "{state} {dtype}"),
     # weights, models, placements, strategies

@@ -28,7 +28,7 @@ _ROLES |= {
     for rule in entry.forms
 }  # fmt: skip
 
-_EACH = {"axis_ref": "size", "target": "target", "dims": "dimension!"}
+_EACH = {"axis_ref": "size", "target": "target", "dims": "dimension!", "needs_row": "dimension"}
 """Rules of which every child is such a name."""
 
 

@@ -44,7 +44,7 @@ EXAMPLES = {
     "gradient_accumulation": "gradient_accumulation M", "objective": "objective mean",
     "feed": "feed same over dp", "loss": "loss mean local", "sync": "sync norm over tp by sum",
     "scale": "scale expert by 1/ep", "step": "step norm { update }", "init": "init norm different over tp",
-    "clip": "clip global_norm", "optimizer": "optimizer muon for matrix", "random": "random norm over tp same",
+    "clip": "clip global_norm", "optimizer": "optimizer muon for matrix gathers over tp", "random": "random norm over tp same",
     "precision": "precision { params bf16, master fp32 }", "weights": "weights norm { size 2*h, kind vector }",
     "freeze": "freeze embed", "model": "model llama { layers 80, hidden 8192 }",
     "place": "place * over dp { params gathered, optimizer sharded }",

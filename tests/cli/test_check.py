@@ -120,13 +120,17 @@ def test_nothing_stated_is_said_and_can_be_required(here: Path, capsys: pytest.C
     assert main(["check", "a.place", "--require-stated"]) == 0
 
 
-def test_quiet_prints_only_failures(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_quiet_is_silent_on_what_is_proved_only(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "c.place").write_text("stated\nproved\n")
+    assert main(["check", "c.place", "-q"]) == 0
+    assert capsys.readouterr().out == ""
     (here / "a.place").write_text("stated\nrefuted\nexpect refuted GI02\nproved\n")
     assert main(["check", "a.place", "-q"]) == 0
-    assert capsys.readouterr().out == ""
+    told = capsys.readouterr().out
+    assert told == "a.place: refuted: refuted, as expected (1 of 3 obligations fails, 1 stated)\n"
     (here / "b.place").write_text("stated\nvacuous\n")
     assert main(["check", "--quiet", "a.place", "b.place"]) == 3
-    assert capsys.readouterr().out == "b.place: vacuous: vacuous: there is nothing to prove\n"
+    assert capsys.readouterr().out == told + "b.place: vacuous: vacuous: there is nothing to prove\n"
 
 
 def test_a_file_that_does_not_parse_is_one_error(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

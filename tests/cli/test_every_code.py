@@ -26,6 +26,7 @@ WANTED = {
     for code, text in re.findall(r"^== (\w+)\n(.*?)(?=^== |\Z)", PAGE.read_text(encoding="utf-8"), re.M | re.S)
 }
 GATE = {"EX03": 'fail-on = ["EX03"]\n', "EX04": "minimum-sizes = { dp = 64 }\n"}
+GATE |= {"EX05": GATE["EX04"] + 'fail-on = ["EX05"]\n', "EX06": 'fail-on = ["EX06"]\n'}
 """What only the gate tells, and the configuration with which it does."""
 OPTIONS = {"EX02": ["--require-stated"], "UN01": ["--rlimit", "200000"]}
 EXIT = {"VA": 3, "UN": 3, "NT": 0}

@@ -406,3 +406,15 @@ def test_claims_about_layers_of_several_blocks_on_stages(claim: str, code: str, 
     (finding,) = [f for f in report.findings if f.code in ("NT30", "CL01", "CL02")]
     assert finding.code == code, finding.message
     assert told in finding.message
+
+
+def test_a_claim_at_given_sizes_says_what_rounding_makes_of_it() -> None:
+    head = "mesh N = 3\nweights model { size 10 }\n"
+    text = "claim memory(z)*N == 160\nclaim states(z)*N <= 200\nspec z { use zero3(N) }\n"
+    helps = [f.help for f in reports(head + text)["z"].findings if f.code == "NT30"]
+    apart = "shards do not divide evenly at these sizes: rounded up, it "
+    assert helps == [apart + "is false, 192 B against 160 B", apart + "holds too, 192 B against 200 B"]
+    helps = [f.help for f in reports(head.replace("10", "12") + text.replace("160", "192"))["z"].findings if f.code == "NT30"]
+    assert helps == [None, None]
+    text = text.replace("160", "16*10").replace("200", "16*10")
+    assert {f.help for f in reports(head.replace(" = 3", "") + text)["z"].findings if f.code == "NT30"} == {None}

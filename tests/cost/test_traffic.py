@@ -217,3 +217,17 @@ def test_micro_batches_in_flight(schedule: str, first: str) -> None:
     """arXiv 2104.04473, section 2.2; arXiv 2205.05198, section 4.2.3: 1 + (p - 1)/(p v) of a whole stage."""
     text = "mesh pp\nmicrobatches M\nweights layer { size 60, layers 6 }\n" + ADAM16
     assert equal(of(text + f"use pipeline(pp, schedule = {schedule})").in_flight["first"], sympy.sympify(first))
+
+
+def test_an_optimizer_that_gathers_sends_its_momentum_and_holds_a_layer_of_it() -> None:
+    text = (
+        "mesh dp, tp\nlet P\nweights w { size P, layers 32, dims out in }\nuse zero1(dp) * tensor_parallel(tp)\n"
+        "precision { params bf16, gradients bf16, master fp32, moments fp32 }\noptimizer muon"
+    )
+    plain, gathers = of(text), of(text + " gathers over dp, tp")
+    dp, tp = Symbol("dp"), Symbol("tp")
+    assert equal(gathers.traffic.sent - plain.traffic.sent, 4 * P * (1 - 1 / (dp * tp)))
+    (one,) = [held for held in gathers.transients if held.kind == "whole for the update"]
+    assert equal(one.bytes, 4 * P / 32)
+    inner = of(text + " gathers over dp")
+    assert equal(inner.traffic.sent - plain.traffic.sent, 4 * P / tp * (1 - 1 / dp))

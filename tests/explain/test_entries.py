@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```place *(.*?)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r'"((?:GI|SC|FW|CC|CL|BU|EX|VA|UN|NT|UB)\d\d)"')
 FAULTS = [code for code in codes() if code[:2] in ("GI", "SC", "FW", "CC", "EX")]
-WITHOUT_REPORT = {"CC01", "EX01", "EX02", "EX03", "EX04"}
+WITHOUT_REPORT = {"CC01", "EX01", "EX02", "EX03", "EX04", "EX05", "EX06"}
 """Nobody reported CC01 in public; expectations are our own."""
 WITHOUT_SPEC = {"UN02", "UN04", "NT06", "CL02", "PL"} | {code for code in codes() if code.startswith(("NT2", "UB"))}
 """A bug of ours, what takes a second solver, what takes several specs, what is no spec or about a configuration."""
@@ -34,9 +34,10 @@ BLOCKS = [
 
 def reported(code: str, text: str) -> Report:
     """As `placelogic check` does it; what only the gate tells, as the gate does."""
-    if code not in ("EX03", "EX04"):
+    if code not in ("EX03", "EX04", "EX05", "EX06"):
         return placelogic.check(text, require_stated=code == "EX02", rlimit=500_000 if code == "UN01" else None)
-    loaded = Loaded(Config(minimum_sizes={"dp": 64} if code == "EX04" else {}, fail_on=("EX03",)), os.getcwd())
+    minimum = {"dp": 64} if code in ("EX04", "EX05") else {}
+    loaded = Loaded(Config(minimum_sizes=minimum, fail_on=("EX03", "EX05", "EX06")), os.getcwd())
     return run(loaded, [Found("a.place", data=text.encode())], complete=False).report
 
 

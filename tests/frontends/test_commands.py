@@ -130,7 +130,7 @@ def test_from_standard_input(here: Path, capsys: pytest.CaptureFixture[str], mon
         (["import", "deepspeed", "ds.json", "--framework-version", "new"], "PL505"),
         (["import", "deepspeed", "ds.json", "--set", "stage"], "is not NAME=VALUE"),
         (["import", "deepspeed", "ds.json", "--world", "0"], "0 is not in the range"),
-        (["check", "ds.json", "--world", "4"], "go with --from"),
+        (["check", "x.place", "--world", "4"], "go with --from"),
     ],
 )
 def test_wrong_usage(here: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str) -> None:

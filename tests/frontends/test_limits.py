@@ -40,13 +40,13 @@ JSON = {
     "digits_before_a_letter": ('{"train_batch_size": ' + "1" * 900_000 + "x}", "PL500"),
     "a_number_of_299_digits": ('{"train_batch_size": ' + "1" * 299 + "}", "PL501"),
     "a_number_with_an_exponent": ('{"train_batch_size": 1e299}', "PL501"),
-    "many_unknown_settings": ("{" + ",".join(f'"k{n}": 1' for n in range(9_000)) + "}", None),
+    "many_unknown_settings": ("{" + ",".join(f'"k{n}": 1' for n in range(9_000)) + "}", "PL507"),
     "deep": ('{"a":' * 100_000, "PL502"),
     "comments_that_are_never_closed": ("{" + "/*" * 400_000, "PL500"),
 }
 
 TOML = {
-    "many_settings": ("[parallelism]\n" + "".join(f"k{n} = 1\n" for n in range(9_000)), None),
+    "many_settings": ("[parallelism]\n" + "".join(f"k{n} = 1\n" for n in range(9_000)), "PL507"),
     "a_long_dotted_name": ("a." * 200_000 + "a=1", "PL502"),
     "a_long_heading": ("[" + "a." * 200_000 + "a]", "PL502"),
     "deep": ("a=" + "[" * 400_000, "PL502"),

@@ -213,6 +213,15 @@ def test_minimum_sizes(repository: Path, capsys: pytest.CaptureFixture[str]) -> 
     config.write_text("minimum-sizes = { dq = 64 }\n")
     code, out = gate(capsys)
     assert code == 0 and "warning[EX03]: no spec has a size `dq`, which minimum-sizes names" in out
+    assert "warning[EX05]: this spec has no size `dq`, for which the configuration asks for a least one" in out
+    config.write_text("minimum-sizes = { dp = 64, tp = 8 }\n")
+    (repository / "specs" / "b.place").write_text(GOOD.replace("dp", "data").replace("zero2(data)", "zero2(data) # dp"))
+    code, out = gate(capsys)
+    assert code == 0 and "EX03" not in out and "EX05" not in out, "tp is still asked for: a note"
+    code, out = gate(capsys, "--fail-on", "EX05")
+    assert code == 1 and "error[EX05]: this spec has no size `dp`, for" in out
+    (repository / "specs" / "a.place").unlink()
+    assert "warning[EX03]: no spec has a size `dp`" in gate(capsys)[1], "a comment is no size"
 
 
 def test_a_budget_is_asked_of_every_spec(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -201,6 +201,22 @@ def test_a_denied_warning_of_a_spec_that_is_as_expected(repository: Path, capsys
         assert "SC07" in out and "GI02" not in out
 
 
+def test_another_factor_is_another_fault(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    allowed = f'# placelogic: allow GI03 factor="2" {WHY}\nscale attn by '
+    put(repository, HEAD + allowed + "2\n")
+    code, out = gate(capsys)
+    assert code == 0 and "EX0" not in out
+    put(repository, HEAD + allowed + "1000\n")
+    code, out = gate(capsys)
+    assert code == 1 and "error[GI03]: " in out
+    assert "warning[EX03]: nothing in line 8 needs GI03 to be allowed: the factor is 1000\n" in out
+    put(repository, HEAD + allowed.replace('factor="2" ', "") + "1000\n")
+    code, out = gate(capsys)
+    assert code == 0 and "warning[EX06]: this comment lets GI03 pass whatever the factor is\n" in out
+    assert '= help: it is 1000 now: write `factor="1000"`\n' in out
+    assert gate(capsys, "--fail-on", "EX06")[0] == 1
+
+
 # --- the baseline ------------------------------------------------------------------------------
 
 
@@ -229,6 +245,24 @@ def test_the_baseline_accepts_what_was_there(repository: Path, capsys: pytest.Ca
     put(repository, BAD + "scale attn by 2\n")
     code, out = gate(capsys)
     assert code == 1 and "error[GI03]" in out, "a new finding is not accepted"
+
+
+def test_an_entry_of_the_baseline_is_of_one_fault(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The line of the finding is that of the weights, whatever `let` says."""
+    (repository / "placelogic.toml").write_text('paths = ["specs"]\nbaseline = "placelogic-baseline.json"\n')
+    text = HEAD + "let k = 2\nscale attn by k\n"
+    put(repository, text)
+    baseline = written(repository, capsys)
+    assert [one["fault"] for one in baseline["accepted"]] == ["scale, times 2"]
+    put(repository, text.replace("k = 2", "k = 1000"))
+    code, out = gate(capsys)
+    assert code == 1 and "error[GI03]" in out
+    assert "GI03 any more: it is `scale, times 1000` and was `scale, times 2`\n" in out
+    del baseline["accepted"][0]["fault"]  # as it was written once
+    (repository / "placelogic-baseline.json").write_text(json.dumps(baseline, indent=2))
+    code, out = gate(capsys)
+    assert code == 0 and "warning[EX06]: this entry lets GI03 pass whatever the factor is\n" in out
+    assert [one["fault"] for one in written(repository, capsys)["accepted"]] == ["scale, times 1000"]
 
 
 def test_the_baseline_forgets_what_is_mended(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:

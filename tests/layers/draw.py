@@ -312,7 +312,12 @@ def _collective(layer: Layer) -> None:
     dims = layer.draft.random.choice([dims for dims in layer.made.values() if len(dims) > 1])
     x = layer.pick(dims)
     assert x is not None
-    layer.add(_moved(layer.draft, x, dims), dims, x)
+    moved = _moved(layer.draft, x, dims)
+    made = layer.add(moved, dims, x)
+    word, _, _, axis, *_ = moved.split()
+    other = {"gather": "slice", "slice": "gather", "broadcast": "none"}.get(word)
+    if other is not None and layer.draft.random.random() < 0.8:  # as Megatron's functions hand back
+        layer.draft.lines.append(f"backward {made} of {layer.name} over {axis} by {other}")
 
 
 def _moved(draft: Draft, x: str, dims: tuple[str, ...]) -> str:
@@ -321,7 +326,11 @@ def _moved(draft: Draft, x: str, dims: tuple[str, ...]) -> str:
     free = [axis for axis in draft.axes if axis in ("tp", "tq")]
     axis = random.choice(draft.axes if random.random() < 0.2 else free)
     dim = random.choice(dims if random.random() < 0.3 else dims[1:])
-    word = random.choice(["reduce", "reduce", "gather", "slice", "reduce_scatter"])
+    word = random.choice(["reduce"] * 5 + ["gather", "slice", "reduce_scatter"] * 2 + ["broadcast", "all_to_all"])
+    if word == "broadcast":
+        return f"broadcast {x} over {axis}"
+    if word == "all_to_all":
+        return f"all_to_all {x} over {axis} from {dim} to {random.choice([d for d in dims if d != dim])}"
     how = f"by {random.choice(['sum', 'sum', 'mean'])}" if word == "reduce" else f"on {dim}"
     return f"{word} {x} over {axis} {how}"
 
@@ -398,10 +407,18 @@ def _boundaries(draft: Draft) -> list[tuple[str, str, str]]:
     from tests.layers.agree import program_of
 
     try:
-        layering = program_of(draft.text()).layering
+        program = program_of(draft.text())
     except SpecError:
         return []
-    return [] if layering is None else [(b.block, b.tensor, b.axis) for b in layering.plan.boundaries]
+    layering = program.layering
+    if layering is None or program.layers is None:
+        return []
+    written = [(block, op, axis) for (block, op), moves in layering.plan.moves.items() for axis in moves]
+    names = {block.name: block.operations for block in program.layers.blocks}
+    return [
+        *((b.block, b.tensor, b.axis) for b in layering.plan.boundaries),
+        *((block, names[block][op].output, axis) for block, op, axis in written),
+    ]
 
 
 def _override(draft: Draft, known: list[tuple[str, str, str]]) -> None:
@@ -412,7 +429,7 @@ def _override(draft: Draft, known: list[tuple[str, str, str]]) -> None:
     if known and random.random() < 0.7:
         block, tensor, axis = random.choice(known)
     direction = random.choice(["forward", "backward", "backward"])
-    by = random.choice(["none", "sum", "mean", "slice", "slice", "zero", "none", "sum"])
+    by = random.choice(["none", "sum", "mean", "slice", "slice", "zero", "none", "sum", "gather"])
     scale = random.choice(["", "", "", f" scale 1/{axis}", f" scale {axis}", " scale 2"])
     draft.lines.append(f"{direction} {tensor} of {block} over {axis} by {by}{scale}")
 

@@ -43,6 +43,12 @@ CASES = [
         block(MATRIX, "b = bias p with bias over hidden") + "backward p over tp by none scale 2\n",
         "write `backward p over tp by mean` in line 14",
     ),
+    (
+        block("g = gather a over tp on ffn", "p = linear g with whole from ffn to hidden").replace(
+            "weights down { kind matrix }\nweights bias { kind vector }", "weights whole { kind latent }"
+        ),
+        "write `backward g over tp by slice` after line 12",
+    ),
 ]
 
 

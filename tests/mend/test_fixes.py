@@ -30,6 +30,11 @@ CASES = [
     ("use sequence_parallel(tp)\nsync norm over tp by none", "write `sync norm over tp by sum` in line 7"),
     ("use tensor_parallel(tp)\nsync norm over tp by sum", "write `sync norm over tp by mean` in line 7"),
     ("use data_parallel(dp)\nsync * over microbatches by sum", "write `sync * over microbatches by mean` in line 7"),
+    ("use zero1(dp)\noptimizer muon", "write `optimizer muon gathers over dp` in line 7"),
+    (
+        "use zero1(dp) * tensor_parallel(tp)\noptimizer own needs whole for w gathers over dp\noptimizer adam for norm",
+        "write `optimizer own needs whole for w gathers over dp, tp` in line 7",
+    ),
     ("use data_parallel(dp)\nscale w by dp", "delete `scale w by dp` in line 7"),
     ("use data_parallel(dp)\ntokens uneven\nloss mean local", "write `loss mean global` in line 8"),
     (

@@ -245,12 +245,30 @@ def _clip(draft: Draft, random: Random) -> None:
         draft.lines.append("clip global_norm")
 
 
+ELEMENTWISE = ("adam", "sgd")
+
+
+def optimizer(random: Random, draft: Draft, name: str) -> str:
+    """By its name, or by what it needs."""
+    if name in ELEMENTWISE or random.random() < 0.6:
+        return name
+    rows = [] if any(group.kind != "vector" and not group.dims for group in draft.groups) else ["row", "row"]
+    return f"own needs {random.choice(['matrix', 'whole', 'blocks of 8', *rows])}"
+
+
+def gathers(random: Random, draft: Draft, name: str) -> str:
+    """What it gathers for its update."""
+    if name in ELEMENTWISE or random.random() < 0.5:
+        return ""
+    return f" gathers over {', '.join(random.sample(draft.atoms, random.randint(1, len(draft.atoms))))}"
+
+
 def _rest(draft: Draft, random: Random) -> None:
     """Optimizers, masters, host, starts, random streams, feeds: mostly harmless."""
     if random.random() < 0.25:
         name = random.choice(["adam", "sgd", "muon", "lamb", "adamw8bit", "adafactor"])
         only = random.choice(["", " for matrix", f" for {random.choice(draft.names())}"])
-        draft.lines.append(f"optimizer {name}{only}")
+        draft.lines.append(f"optimizer {optimizer(random, draft, name)}{only}{gathers(random, draft, name)}")
     if random.random() < 0.25:
         whose = random.choice(["", "", "", f"{draft.target(random)} "])
         draft.lines.append(f"precision {whose}{{ params bf16, master fp32 }}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from tests.property.base import scope
+from tests.property.base import gathers, optimizer, scope
 from tests.property.draft import STATES, Draft, Place
 from tests.property.steps import rewrite
 
@@ -166,7 +166,8 @@ def _streams(draft: Draft, random: Random) -> bool:
 def _optimizer(draft: Draft, random: Random) -> bool:
     if any(line.startswith("optimizer") for line in draft.lines):
         return False
-    draft.lines.append(f"optimizer {random.choice(['muon', 'lamb', 'adamw8bit', 'shampoo'])}")
+    name = random.choice(["muon", "lamb", "adamw8bit", "shampoo"])
+    draft.lines.append(f"optimizer {optimizer(random, draft, name)}{gathers(random, draft, name)}")
     return True
 
 

@@ -129,10 +129,6 @@ def test_a_right_step_shows_nothing(name: str) -> None:
         assert SAME in (told := printed(one.text or "")), (one.name, told)
 
 
-UNSHOWN = {"gathered_for_the_update: a_matrix_optimizer_gets_the_whole"}
-"""Its optimizer gathers for the update; the update of a script reads what its device has."""
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "path", [path for path in FILES if f"{path.parent.name}/{path.stem}" not in QUICK_FILES], ids=lambda path: path.stem
@@ -140,8 +136,7 @@ UNSHOWN = {"gathered_for_the_update: a_matrix_optimizer_gets_the_whole"}
 def test_no_right_step_shows_anything(path: Path) -> None:
     pytest.importorskip("torch")
     for one in of_right_steps(path):
-        if one.name not in UNSHOWN:
-            assert SAME in (told := printed(one.text or "")), (one.name, told)
+        assert SAME in (told := printed(one.text or "")), (one.name, told)
 
 
 def test_who_is_wrong_is_what_is_shown() -> None:

@@ -119,6 +119,7 @@ def test_the_form() -> None:
         "span": {"line": 1, "column": 2, "end_line": 3, "end_column": 4},
         "label": "here",
         "class": "scale",
+        "factor": None,
         "counterexample": {
             "mesh": {"tp": 2},
             "quantities": {"M": 1},

@@ -47,6 +47,13 @@ clip global_norm { expert over ep, edp    # what is not listed is summed over no
                    * over tp }
 optimizer adamw
 optimizer muon for matrix
+optimizer muon for matrix, expert gathers over tp, edp*ep
+optimizer adam_mini needs row along in for attn
+optimizer adam_mini needs row for norm gathers over dp
+optimizer own needs blocks of 128
+optimizer own needs nothing for router
+optimizer own needs whole gathers over tp
+optimizer own needs matrix
 random norm over tp same
 random * over dp*cp different
 precision { params bf16, compute bf16, gradients fp32, master fp32, moments fp32 }
@@ -161,6 +168,7 @@ step step { update from from }
 use use(mesh, over = first) * place(R)
 clip clip { place over over }
 optimizer for for for
+optimizer needs needs row along row along for needs gathers over over
 loss loss mean over over, microbatches
 expect error error
 """

@@ -83,7 +83,7 @@ MISTAKES = [
     ("strategy s { }", "PL101 1:12-13 expected `(` after `s`, found `{` | for example: `strategy ours(d) { batch over d }`"),
     ("use s(a = 1, 3)", "PL117 1:14-15 an argument without a name stands after one with a name | write its name too, or move it forward"),
     ("loss mean", "PL101 1:10-11 expected `over`, `local` or `global` after `mean`, found the end of the file | for example: `loss mean local`"),
-    ("optimizer muon of matrix", "PL101 1:16-18 expected `for` or the end of the line after `muon`, found `of` | for example: `optimizer muon for matrix`"),
+    ("optimizer muon of matrix", "PL101 1:16-18 expected `needs`, `for`, `gathers` or the end of the line after `muon`, found `of` | for example: `optimizer muon for matrix gathers over tp`"),
 ]  # fmt: skip
 
 

@@ -73,6 +73,23 @@ def test_dead_parts_are_noted(stem: str, name: str) -> None:
     assert any(finding["severity"] == "note" for finding in spec["findings"]), reports.said([spec])
 
 
+@pytest.mark.parametrize(
+    ("name", "codes"),
+    [
+        ("nothing_splits_the_work", ["NT10"]),
+        ("one_axis_of_two_splits_it", ["NT10"]),
+        ("replaced_where_there_is_one", ["NT01"]),
+        ("one_by_other_sizes", ["NT01"]),
+        ("only_a_norm_is_trained", ["NT11"]),
+        ("a_small_group_is_frozen", []),
+        ("places_that_nothing_heeds", ["NT12", "NT12"]),
+    ],
+)
+def test_proofs_that_cost_nothing_are_told_of(name: str, codes: list[str]) -> None:
+    spec = reports.spec_report("more", "proofs_that_cost_nothing", name)
+    assert [finding["code"] for finding in spec["findings"] if finding["code"] != "NT02"] == codes
+
+
 def test_names_that_are_nearly_right_get_a_hint() -> None:
     for name in ("unknown_dimension", "unknown_axis", "unknown_weights", "unknown_strategy", "unknown_optimizer"):
         spec = reports.spec_report("more", "errors", name)

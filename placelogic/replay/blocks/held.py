@@ -41,6 +41,9 @@ def _one(
             return data * number(step.factor)
         case "root":
             return comm.broadcast(data if comm.index == 0 else data.new_zeros(members[0].shape), 0)
+        case "reduce":
+            total = comm.all_reduce(data)
+            return total if comm.index == 0 else torch.zeros_like(total)
         case "sum" | "mean":
             return comm.all_reduce(data) / by
         case "scatter" | "scatter_mean":

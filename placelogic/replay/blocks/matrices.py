@@ -13,13 +13,14 @@ import torch
 from msgspec import Struct
 
 from placelogic.program import block as bl
+from placelogic.program.catalog import Needs
 from placelogic.program.operations import sides
-from placelogic.program.program import Axes, Cut, Layout, Weights
+from placelogic.program.program import Axes, Cut, Layout, Optimizer, Weights
 from placelogic.replay.shape import MOST_ELEMENTS, TooLarge
 from placelogic.run.group import Group
 from placelogic.run.layers.setting import Setting
 from placelogic.run.layers.uses import Key, cut_of, matrices, weights_dims
-from placelogic.run.owners import Owners, Sizes, owners
+from placelogic.run.owners import Owners, Sizes, numbered, owners
 
 
 class Matrix(Struct, frozen=True):
@@ -102,6 +103,17 @@ class Matrices:
                 found.append((axis, rule.table[0][matrix.start]))
         return found
 
+    def units(self, optimizer: Optimizer) -> Sequence[int] | None:
+        """As `Shape.units`."""
+        if optimizer.needs is not Needs.ROW:
+            return {Needs.ELEMENT: None, Needs.BLOCK: self.block}.get(optimizer.needs, self.tensor)
+        keys: list[tuple[int, ...]] = []
+        for number, matrix in enumerate(self.matrices.values()):
+            along = {self._own(name, matrix) for name in optimizer.along}
+            for at in product(*map(range, matrix.lengths)):
+                keys.append((number, *(0 if dim in along else place for dim, place in zip(matrix.dims, at))))
+        return numbered(keys)
+
     # --- who holds what -----------------------------------------------------------------------
 
     def tables(self, layout: Layout) -> dict[str, tuple[Owners, ...]]:
@@ -147,12 +159,16 @@ class Matrices:
         used = self._weights.params.cut(cut.axes[0])
         if cut.axes[0] in matrix.cut and used is not None and used.dim == cut.dim:
             return matrix.cut[cut.axes[0]]
+        return self._own(cut.dim, matrix)
+
+    @staticmethod
+    def _own(dim: str | None, matrix: Matrix) -> str | None:
         made, contracted = matrix.sides
-        if cut.dim == "out":
+        if dim == "out":
             return (*made, *contracted)[0]
-        if cut.dim == "in":
+        if dim == "in":
             return (*contracted, *made)[0]
-        return cut.dim if cut.dim in matrix.dims else None
+        return dim if dim in matrix.dims else None
 
     @staticmethod
     def _free(matrix: Matrix) -> str:

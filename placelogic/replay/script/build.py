@@ -6,7 +6,6 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from placelogic.io.quoting import python
-from placelogic.program.catalog import Needs
 from placelogic.program.program import Program
 from placelogic.replay.cases import Case
 from placelogic.replay.script import text
@@ -135,11 +134,10 @@ class Build:
             yield "    norm = sum((g**2).sum() for g in found.values()).sqrt()"
             yield "    found = {name: g / (1 + norm) for name, g in found.items()}"
         for section in self.sections:
-            needs, geometry = section.state.group.weights.optimizer.needs, section.state.group.geometry
-            if needs is not Needs.ELEMENT:
+            units = section.state.group.units
+            if units is not None:
                 self.names.use("seen")
-                units = list(geometry.tensor if needs is Needs.TENSOR else geometry.block)
-                yield f'    found["{section.name}"] = seen(found["{section.name}"], {units})'
+                yield f'    found["{section.name}"] = seen(found["{section.name}"], {list(units)})'
         yield "    return {name: theta - 0.1 * found[name] for name, theta in one.items()}"
 
     def _step(self) -> Iterator[str]:

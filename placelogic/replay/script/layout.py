@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from placelogic.program.catalog import Needs
-from placelogic.program.program import Axes, Layout, Op, Program, Reduce, Weights, flat
+from placelogic.program.program import Axes, Layout, Op, Optimizer, Program, Reduce, Weights, flat
 from placelogic.run.arriving import kept_along, lines_of
 from placelogic.run.grid import Grid
 from placelogic.run.group import Geometry, Group
-from placelogic.run.owners import Owners
+from placelogic.run.owners import Owners, numbered
 from placelogic.simulate.elements import Elements
 
 LEAST = 2
@@ -23,12 +23,10 @@ class Few:
         self._whole = whole
         self._chosen = chosen
         self.count = len(chosen)
-        self.tensor = self._numbered(whole.tensor)
-        self.block = self._numbered(whole.block)
 
-    def _numbered(self, units: Sequence[int]) -> Owners:
-        mine = self._some(units)
-        return tuple(sorted(set(mine)).index(unit) for unit in mine)
+    def units(self, optimizer: Optimizer) -> Sequence[int] | None:
+        units = self._whole.units(optimizer)
+        return None if units is None else numbered(self._some(units))
 
     def _some(self, values: Sequence[int]) -> Owners:
         return tuple(values[element] for element in self._chosen)

@@ -9,7 +9,6 @@ from fractions import Fraction
 
 from msgspec import Struct
 
-from placelogic.program.catalog import Needs
 from placelogic.program.program import Axes
 from placelogic.replay.script.lines import Names, NotShown, by_device, times
 from placelogic.run.group import NOWHERE, Group, Held, Places, Table
@@ -88,26 +87,28 @@ class Lines:
         if self.unless is not None:
             self.out.append(f"if not {self.unless}:")
             indent = "    "
-        here, own = places(mine, there), places(mine, held)
-        self.out += [indent + line for line in self._moved(target.name, here, there, gradient.value, own, held, mine)]
+        self.out += [indent + line for line in self._moved(target.name, there, gradient.value, held, mine, seen)]
         return target, None
 
     def _moved(
-        self, target: str, here: list[Places], there: Held, gradient: str, own: list[Places], held: Held, mine: Held
+        self, target: str, there: Held, gradient: str, held: Held, mine: Held, seen: Held | None
     ) -> list[str]:
-        geometry, needs = self.group.geometry, self.group.weights.optimizer.needs
+        here, own, units = places(mine, there), places(mine, held), self.group.units
         if not any(here):
             return ["# update: no device has gradient, optimizer state and parameter of any element"]
-        if needs is Needs.ELEMENT and same(here, there) and same(own, held):
+        if units is None and same(here, there) and same(own, held):
             return [f"{target} = {target} - 0.1 * {gradient}  # update"]
+        if units is not None and seen is not None:  # it looks at more than it updates
+            self.names.use("seen")
+            wide = f"seen({gradient}[{at(places(seen, held))}], {by_device([[units[e] for e in row] for row in seen])})"
+            return [f"{target}[{at(here)}] -= 0.1 * {wide}[{at(places(mine, seen))}]  # update"]
         lines, mine_here, mine_own = [], at(here), at(own)
         if mine_here == mine_own and "rank" in mine_here:
             lines = [f"mine = {mine_here}"]
             mine_here = mine_own = "mine"
         gradient = f"{gradient}[{mine_own}]"
-        if needs is not Needs.ELEMENT:
+        if units is not None:
             self.names.use("seen")
-            units = geometry.tensor if needs is Needs.TENSOR else geometry.block
             gradient = f"seen({gradient}, {by_device([[units[e] for e in row] for row in mine])})"
         return [*lines, f"{target}[{mine_here}] -= 0.1 * {gradient}  # update"]
 

@@ -104,7 +104,8 @@ class Chain(Generic[Data]):
             self._stop = stop  # the first that a backward pass comes to
         if there.idle and back.idle:
             return Tensor(lays, value.data)
-        crossing = Crossing((*place, axis), axis, value.lays, lays, moves, steps, returned, self.ragged)
+        written = place[-1] == "written"
+        crossing = Crossing((*place, axis), axis, value.lays, lays, moves, steps, returned, self.ragged, written)
         return Tensor(lays, self.algebra.crossed(name, value, crossing))
 
     # --- one operation ------------------------------------------------------------------------

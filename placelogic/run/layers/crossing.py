@@ -21,10 +21,10 @@ MEANS = ("mean", "scatter_mean")
 
 class Step(Struct, frozen=True):
     """One thing that happens along an axis. `lays`: what each device has afterwards. `sum` and `scatter` (`mean`: divided
-    by the number of devices), `gather`, `exchange` and `root` are collectives, `dim` and `into` as in `Move`. Without
+    by the number of devices), `gather`, `exchange`, `root` and `reduce` are collectives, `dim` and `into` as in `Move`. Without
     any: `fit` keeps the places of `lays`, with zeros for those that are missing; `zero`; `times` a factor."""
 
-    kind: Literal["sum", "mean", "scatter", "scatter_mean", "gather", "exchange", "root", "fit", "zero", "times"]
+    kind: Literal["sum", "mean", "scatter", "scatter_mean", "gather", "exchange", "root", "reduce", "fit", "zero", "times"]
     lays: tuple[Lay, ...]
     dim: str = ""
     into: str = ""
@@ -50,7 +50,8 @@ class Ragged(Struct, frozen=True):
 
 class Crossing(Struct, frozen=True):
     """What becomes of a tensor along an axis, and of its gradient on the way back: the `moves` of the plan, and their
-    steps. `before`, `after`: what each device has of the tensor; `key`: the place, the same in every plan of a spec."""
+    steps. `before`, `after`: what each device has of the tensor; `key`: the place, the same in every plan of a spec;
+    `written`: by a person, as an operation of the block."""
 
     key: tuple[object, ...]
     axis: str
@@ -60,6 +61,7 @@ class Crossing(Struct, frozen=True):
     there: Sequence[Step]
     back: Sequence[Step]
     ragged: Ragged
+    written: bool
 
 
 def forward(
@@ -117,9 +119,9 @@ def backward(
     steps: list[Step] = []
     if grid.size[axis] > 1:
         kind = {"scatter": "sum", "scatter_mean": "mean", "exchange": "gather"}.get(move.kind, move.kind)
-        if kind in ("sum", "mean", "gather", "root"):
+        if kind in ("sum", "mean", "gather", "reduce"):
             steps = [Step(kind, tuple(have), dim)]  # type: ignore[arg-type]
-    if move.kind not in ("none", "root"):
+    if move.kind not in ("none", "reduce"):
         steps += _fit(have, before)
     if move.kind == "zero":
         steps.append(Step("zero", tuple(before)))
@@ -130,7 +132,7 @@ def _back(came: Sequence[Lay], move: Move, before: Sequence[Lay], ragged: Ragged
     """How the devices of one group have the gradient before each keeps what it had of the tensor."""
     dim = move.dim or ""
     match move.kind:
-        case "none" | "root":
+        case "none" | "reduce":
             if any(a.shape != b.shape or not by_position and a != b for a, b in zip(came, before)):
                 raise GroupStop("a gradient does not lie as its tensor does")
         case "slice":

@@ -43,6 +43,8 @@ def _one(
             share = inverse(len(members)) if step.kind in MEANS else 1
             total = [sum(column) * share % PRIME for column in zip(*(arrays[x] for x in members))]
             for x in members:
+                if step.kind == "reduce" and x != members[0]:
+                    total = [0] * len(total)
                 out[x] = taken(total, placed(first, step.lays[x])) if step.kind.startswith("scatter") else total
     return out
 

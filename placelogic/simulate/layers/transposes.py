@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from placelogic.program.expr import Binary, Name, number
 from placelogic.program.ops import Origin
 from placelogic.program.plan import Move
 from placelogic.run.grid import Grid
@@ -35,14 +36,40 @@ class Transposes:
             if not self._settled:
                 groups = grid.groups((crossing.axis,))
                 parts = any(gradients[x] != gradients[members[0]] for members in groups for x in members)
-                self._found[crossing.key] = _transpose(crossing.moves[0], parts)
+                self._found[crossing.key] = self._transpose(crossing, parts)
             # Where nothing would cross without a line, what comes back is taken to be whole.
-            move = self._found.get(crossing.key) or _transpose(crossing.moves[0], False)
+            move = self._found.get(crossing.key) or self._transpose(crossing, False)
         return backward(crossing.after, move, crossing.before, crossing.axis, grid, crossing.ragged, False)
 
+    def _transpose(self, crossing: Crossing, parts: bool) -> Move:
+        """`parts`: what came back has to be added up. What a collective in a block does is fixed, but for a sum."""
+        there = crossing.moves[0]
+        if crossing.written:
+            return _linear(there, crossing.axis, parts)
+        return _fitting(there, parts)
 
-def _transpose(there: Move, parts: bool) -> Move:
-    """`parts`: what came back has to be added up."""
+
+def _linear(there: Move, axis: str, parts: bool) -> Move:
+    """The transpose of a collective, as a linear map from what all devices have to what all get: the gradient of a
+    device's input is the sum, over all devices, of what each did with it."""
+    match there.kind:
+        case "gather":
+            return Move("scatter", there.origin, there.dim)
+        case "slice":
+            return Move("pad", there.origin, there.dim)
+        case "scatter":
+            return Move("gather", there.origin, there.dim)
+        case "scatter_mean":
+            return Move("gather", there.origin, there.dim, scale=Binary("/", number(1), Name(axis)))
+        case "exchange":
+            return Move("exchange", there.origin, there.into, there.dim)
+        case "root":
+            return Move("reduce", there.origin)
+        case _:  # a sum of copies of one gradient would count it once for each device
+            return Move(there.kind if parts else "none", there.origin)
+
+
+def _fitting(there: Move, parts: bool) -> Move:
     match there.kind:
         case "gather":
             return Move("scatter" if parts else "slice", there.origin, there.dim)

@@ -103,6 +103,10 @@ WORDS = {
             every = [values if at == mine else torch.zeros_like(values) for at in range(count)]
             values = torch.cat(every, int(number[0]))
 """,
+    "root": """\
+        if what == "root":  # the others have zeros
+            values = values if mine == 0 else torch.zeros_like(values)
+""",
     "first": """\
         if what == "first":
             dist.broadcast(values, group=group, group_src=0)

@@ -35,6 +35,9 @@ def _words(lays: Sequence[Lay], step: Step, axis: str, grid: Grid, number: Calla
                 yield f"times {factor:.17g}"
         case "root":
             yield "first"
+        case "reduce":
+            yield "sum"
+            yield "root"
         case "gather" | "exchange":
             if any(lays[x].shape != lays[members[0]].shape for members in grid.groups((axis,)) for x in members):
                 raise NotShown("pieces of different sizes are put together")

@@ -81,8 +81,6 @@ class Written(Algebra[str]):
         axis, source, lines = crossing.axis, value.data, self.bodies[-1].lines
         there = words(crossing.before, crossing.there, axis, self.grid, self.number)
         back = words(crossing.after, crossing.back, axis, self.grid, self.number)
-        if crossing.back and crossing.back[0].kind == "root" and len(set(crossing.before)) > 1:
-            raise NotShown("one device's gradient goes to devices with other pieces")
         if not there and not back:
             return source
         self.pieces.axes.add(axis)
