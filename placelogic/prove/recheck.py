@@ -65,13 +65,16 @@ def recheck(basis: Basis, rlimit: int = RLIMIT, timeout_s: float = TIMEOUT_S) ->
 
 
 def _all(basis: Basis, ask: Callable[[str], Answer]) -> Mapping[int, Answer]:
-    """Those that should hold nowhere all at once, and one by one only if that does not decide them."""
+    """What should hold nowhere, and what should hold at one example, all at once; one by one only if that does not
+    decide them."""
+    found = {id(one): Answer("unknown") for one in basis.questions if one.bare}
     asked = [one for one in basis.questions if not one.bare]
     proofs = [one for one in asked if one.status == "unsat"]
-    together = ask(basis.together(proofs)) if len(proofs) > 1 else Answer("unknown")
-    found = {id(one): together for one in proofs} if together.status == "unsat" else {}
-    bare = {id(one): Answer("unknown") for one in basis.questions if one.bare}
-    return {**bare, **found, **_each(basis, (one for one in asked if id(one) not in found), ask)}
+    fitting = [one for one in asked if one.kind == "fitting"]
+    for how, status, several in (("or", "unsat", proofs), ("and", "sat", fitting)):
+        if len(several) > 1 and (answer := ask(basis.together(how, several))).status == status:
+            found.update((id(one), answer) for one in several)
+    return {**found, **_each(basis, (one for one in asked if id(one) not in found), ask)}
 
 
 def _each(basis: Basis, questions: Iterable[Question], ask: Callable[[str], Answer]) -> Mapping[int, Answer]:

@@ -58,10 +58,11 @@ def interrupt() -> None:
 
 
 def answer(text: str, limits: Limits = Limits()) -> Answer:
-    """z3's answer to a text with one `(check-sat)`, asked on its own: nothing is left of other queries."""
+    """z3's answer to a text with one `(check-sat)`, by a solver that knows of no other query."""
     import z3
 
-    solver = z3.SimpleSolver(ctx=z3.Context())  # the other one tries half a second of tactics before it starts
+    checkpoint()
+    solver = z3.SimpleSolver()  # the other one tries half a second of tactics before it starts
     solver.set("random_seed", 0)
     solver.set("ctrl_c", False)
     solver.set("rlimit", limits.rlimit)
