@@ -54,7 +54,13 @@ class Checked(Struct, frozen=True):
 
 def confirm(basis: Basis, rlimit: int = RLIMIT, timeout_s: float = TIMEOUT_S) -> tuple[Checked, ...]:
     """What z3 says to every question as it stands."""
-    said = _all(basis, lambda text: solver.answer(text, Limits(rlimit, timeout_s)))
+    limits = Limits(rlimit, timeout_s)
+
+    def ask(text: str) -> Answer:
+        found = solver.answer(text, limits, tactics=False)
+        return solver.answer(text, limits) if found.status == "unknown" else found
+
+    said = _all(basis, ask)
     return tuple(Checked(question, said[id(question)]) for question in basis.questions)
 
 

@@ -57,12 +57,13 @@ def interrupt() -> None:
         z3.main_ctx().interrupt()
 
 
-def answer(text: str, limits: Limits = Limits()) -> Answer:
-    """z3's answer to a text with one `(check-sat)`, by a solver that knows of no other query."""
+def answer(text: str, limits: Limits = Limits(), tactics: bool = True) -> Answer:
+    """z3's answer to a text with one `(check-sat)`, asked on its own: nothing is left of other queries. Without
+    `tactics`: by its plain core, which decides most within milliseconds, and starts in the context that is there."""
     import z3
 
     checkpoint()
-    solver = z3.SimpleSolver()  # the other one tries half a second of tactics before it starts
+    solver = z3.Solver(ctx=z3.Context()) if tactics else z3.SimpleSolver()
     solver.set("random_seed", 0)
     solver.set("ctrl_c", False)
     solver.set("rlimit", limits.rlimit)
