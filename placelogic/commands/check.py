@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 @click.option("--require-stated", is_flag=True, help="Fail a proved spec that states no operation of its own.")
 @rlimit_option
 @timeout_option
-@click.option("--recheck", is_flag=True, help="Let cvc5 decide every question again; it must agree with z3.")
+@click.option("--recheck", is_flag=True, help="Put every question as it stands to z3 and to cvc5.")
 @click.option("--emit-smt2", metavar="DIR", help="Write every question into DIR, to be decided without placelogic.")
 @click.option(
     "--from", "framework", metavar="FRAMEWORK", help="FILE is a configuration of this framework; auto: it is recognised."
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 @tokens_option
 @unknown_option
 @jobs_option
+@click.option("-v", "--verbose", is_flag=True, help="Say of every obligation what decided it.")
 @click.option("-q", "--quiet", is_flag=True, help="Print only what fails or is expected to.")
 def check(
     files: tuple[str, ...],
@@ -61,6 +62,7 @@ def check(
     outputs: tuple[str, ...],
     jobs: int | None,
     quiet: bool,
+    verbose: bool,
     framework: str | None,
     world: int | None,
     given: tuple[tuple[str, str], ...],
@@ -105,7 +107,7 @@ def check(
         Found(STDIN, data=stdin_bytes()) if one.path == STDIN_ARGUMENT else one
         for one in find(files, configs=framework is not None)
     ]
-    look = Look(terminal_width(sys.stdout), quiet)
+    look = Look(terminal_width(sys.stdout), quiet, verbose=verbose)
     printer = Printer(sys.stdout)
     progress = Progress([one.path for one in found], sys.stderr)
     done: list[FileReport] = []

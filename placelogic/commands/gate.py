@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 @click.option("--require-stated", is_flag=True, help="Fail a proved spec that states no operation of its own.")
 @rlimit_option
 @timeout_option
-@click.option("--recheck", is_flag=True, help="Let cvc5 decide every question again; it must agree with z3.")
+@click.option("--recheck", is_flag=True, help="Put every question as it stands to cvc5, too.")
 @click.option("--baseline", metavar="FILE", help="Findings that are accepted, each with a reason.")
 @click.option("--write-baseline", is_flag=True, help="Accept what fails now: write it into the baseline.")
 @click.option("--reason", metavar="TEXT", help="Why, for --write-baseline.")

@@ -21,9 +21,9 @@ from placelogic.problem import Problem, SpecError
 
 if TYPE_CHECKING:
     from placelogic.prove.queries import Basis, Question
-    from placelogic.prove.recheck import Second
+    from placelogic.prove.recheck import Checked
 
-SCHEMA = "placelogic/smt2/1"
+SCHEMA = "placelogic/smt2/2"
 MANIFEST = "manifest.json"
 MOST_MANIFEST = 100_000_000
 """Bytes."""
@@ -43,7 +43,7 @@ class Export:
         self._old = _ours(self._folder)
 
     def add(
-        self, path: str, text: str, spec: str, verdict: str, basis: Basis, seconds: Sequence[Second] | None
+        self, path: str, text: str, spec: str, verdict: str, basis: Basis, seconds: Sequence[Checked] | None
     ) -> None:
         """The questions of one spec. `text`: the file that it stands in. `seconds`: after a recheck."""
         folder = self._unused(_stem(path), spec)
@@ -55,9 +55,9 @@ class Export:
         for index, question in enumerate(basis.questions):
             name = f"{folder}/{index:03d}-{slug(question.name)}.smt2"
             self._files[name] = basis.explained(question, spec)
-            answer = seconds[index].answer if seconds is not None else None
-            entry = _entry(question, name, self._files[name])
-            questions.append({**entry, "cvc5": None if answer is None else answer.status})
+            checked = seconds[index] if seconds is not None else None
+            said = {"z3": None, "cvc5": None} if checked is None else _said(checked)
+            questions.append({**_entry(question, name, self._files[name]), **said})
         self._specs.append(
             {"path": path, "sha256": sha256(text), "spec": spec, "verdict": verdict, "questions": questions}
         )
@@ -112,9 +112,13 @@ def _entry(question: Question, name: str, text: str) -> dict[str, Any]:
         "name": question.name,
         "code": question.code,
         "weights": question.weights,
-        "trivial": question.trivial,
-        "z3": None if question.trivial else question.status,
+        "says": question.status,
+        "settled": question.settled,
     }
+
+
+def _said(checked: Checked) -> dict[str, str | None]:
+    return {"z3": checked.z3.status, "cvc5": None if checked.cvc5 is None else checked.cvc5.status}
 
 
 def _ours(folder: Path) -> tuple[str, ...]:
@@ -125,7 +129,7 @@ def _ours(folder: Path) -> tuple[str, ...]:
         if not folder.is_dir():
             raise _not_ours(folder, "it is a file")
         manifest = json.loads(read_file(folder / MANIFEST, MOST_MANIFEST))
-        if manifest["schema"] == SCHEMA:
+        if manifest["schema"] in (SCHEMA, "placelogic/smt2/1"):
             return tuple(str(entry["file"]) for spec in manifest["specs"] for entry in spec["questions"])
     except Unreadable as error:
         raise _not_ours(folder, "it is not empty" if error.kind == "missing" else str(error)) from None

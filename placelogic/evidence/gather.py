@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from placelogic.program.program import Program
     from placelogic.prove import Options
     from placelogic.prove.queries import Basis
-    from placelogic.prove.recheck import Second
+    from placelogic.prove.recheck import Checked
 
 DISAGREEMENTS = "placelogic-disagreement"
 """The folder, below the current one, for questions that the solvers answer differently."""
@@ -36,18 +35,18 @@ class Evidence(Struct):
 
     recheck: bool = False
     export: Export | None = None
-    _decided: dict[str, tuple[Basis, tuple[Second, ...] | None]] = field(default_factory=dict)
+    _decided: dict[str, tuple[Basis, tuple[Checked, ...] | None]] = field(default_factory=dict)
 
     def prove(self, program: Program, options: Options) -> SpecReport:
         """As `prove.prove`; what the report rests on is kept until its file is done."""
         from placelogic.prove import decide
 
-        decision = decide(program, options)
+        decision = decide(program, replace(options, confirm=options.confirm and not self.recheck))
         report, seconds = decision.report, None
         if self.recheck:
             from placelogic.prove.recheck import recheck
 
-            seconds = recheck(decision.basis, options.timeout_s)
+            seconds = recheck(decision.basis, options.rlimit, options.timeout_s)
             report = rechecked(report, program.span, decision.basis, seconds)
         self._decided[program.name] = (decision.basis, seconds)
         return report
@@ -98,56 +97,57 @@ def _need_second_solver() -> None:
         raise SpecError(Problem("PL017", message, Span("--recheck", 0, 0, 0, 0), hint)) from None
 
 
-def rechecked(report: SpecReport, place: Span, basis: Basis, seconds: Sequence[Second]) -> SpecReport:
-    """The report with what the second solver said. Where the two disagree nothing is proved: the verdict
-    is an internal error (PL904), and each such question is saved."""
-    counts = Counter(second.outcome for second in seconds)
-    apart = [second for second in seconds if second.outcome == "disagreed"]
+def rechecked(report: SpecReport, place: Span, basis: Basis, seconds: Sequence[Checked]) -> SpecReport:
+    """The report with what both solvers said to the questions as they stand. Where the two disagree nothing is proved:
+    the verdict is an internal error (PL904), and each such question is saved."""
+    from placelogic.prove.undecided import as_it_stands
+
+    apart = [one for one in seconds if one.apart]
     if apart:
-        told = tuple(_disagreement(report.name, place, basis, second) for second in apart)
+        told = tuple(_disagreement(report.name, place, basis, one) for one in apart)
         return replace(report, verdict="error", assumptions_used=(), obligations=Obligations(), findings=told)
-    told = report.findings
-    alone = [second for second in seconds if second.outcome == "only_z3"]
+    report = as_it_stands(report, place, seconds)
+    alone = [one for one in seconds if one.only_z3]
     if alone:
-        told = (*told, _only_z3(alone, counts, place))
-    names = ("agreed", "only_z3", "only_cvc5", "undecided", "trivial")
-    return replace(report, findings=told, recheck=Recheck(*(counts[name] for name in names)))
+        report = replace(report, findings=(*report.findings, _only_z3(alone, len(seconds), place)))
+    z3, cvc5 = (sum(name in one.confirmed_by for one in seconds) for name in ("z3", "cvc5"))
+    return replace(report, recheck=Recheck(len(seconds), z3, cvc5))
 
 
-def _only_z3(alone: Sequence[Second], counts: Counter[str], place: Span) -> Finding:
-    names = list(dict.fromkeys(f"`{second.question.name}`" for second in alone))
+def _only_z3(alone: Sequence[Checked], asked: int, place: Span) -> Finding:
+    names = list(dict.fromkeys(f"`{one.question.name}`" for one in alone))
     shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-    reasons = ", ".join(dict.fromkeys(second.answer.reason for second in alone if second.answer is not None))
-    asked = sum(counts.values()) - counts["trivial"]
+    reasons = ", ".join(dict.fromkeys(one.cvc5.reason for one in alone if one.cvc5 is not None))
     message = f"{len(alone)} of {asked} questions are decided by z3 only: cvc5 gave up on {shown} ({reasons})"
     return Finding("NT06", "note", message, place, help="raise --timeout, or fix some sizes with --at")
 
 
-def _disagreement(spec: str, place: Span, basis: Basis, second: Second) -> Finding:
-    question = second.question
-    theirs = second.answer.status if second.answer is not None else "unknown"
+def _disagreement(spec: str, place: Span, basis: Basis, one: Checked) -> Finding:
+    question = one.question
+    theirs = one.cvc5.status if one.cvc5 is not None else "unknown"
     try:
-        text, verdicts = _save(Path(DISAGREEMENTS), spec, basis, second)
+        text, verdicts = _save(Path(DISAGREEMENTS), spec, basis, one)
     except OSError:  # the current folder is not ours to write
         import tempfile
 
-        text, verdicts = _save(Path(tempfile.mkdtemp(prefix=f"{DISAGREEMENTS}-")), spec, basis, second)
+        text, verdicts = _save(Path(tempfile.mkdtemp(prefix=f"{DISAGREEMENTS}-")), spec, basis, one)
     return Finding(
         "PL904",
         "error",
-        f"internal error: z3 says {question.status} and cvc5 says {theirs} to `{question.name}`",
+        f"internal error: z3 says {one.z3.status} and cvc5 says {theirs} to `{question.name}`",
         place,
         weights=question.weights,
         help=f"this is a bug in placelogic or in a solver: please report it with {text} and {verdicts}",
     )
 
 
-def _save(folder: Path, spec: str, basis: Basis, second: Second) -> tuple[Path, Path]:
+def _save(folder: Path, spec: str, basis: Basis, one: Checked) -> tuple[Path, Path]:
     """The text of the question, and who said what to it. Raises OSError."""
     from placelogic.prove import second as cvc5
     from placelogic.prove import solver as z3
 
-    question = second.question
+    question = one.question
+    theirs = one.cvc5.status if one.cvc5 is not None else None
     text = basis.explained(question, spec)
     digest = hashlib.sha256(text.encode()).hexdigest()
     said = {
@@ -157,8 +157,8 @@ def _save(folder: Path, spec: str, basis: Basis, second: Second) -> tuple[Path, 
         "kind": question.kind,
         "name": question.name,
         "sha256": digest,
-        "z3": {"version": z3.version(), "says": question.status},
-        "cvc5": {"version": cvc5.version(), "says": second.answer.status if second.answer is not None else None},
+        "z3": {"version": z3.version(), "says": one.z3.status},
+        "cvc5": {"version": cvc5.version(), "says": theirs},
     }
     stem = f"{slug(spec)}-{slug(question.name)}-{digest[:8]}"
     folder.mkdir(parents=True, exist_ok=True)

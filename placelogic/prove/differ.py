@@ -7,11 +7,13 @@ from collections.abc import Callable, Mapping
 from msgspec.structs import replace
 
 from placelogic.program.program import Program, Weights
-from placelogic.prove.formula import TRUE, Formula, both, differs, either, test
+from placelogic.prove.formula import TRUE, Formula, both, differs, either, made, test
+from placelogic.prove.kinds import is_ruined
 from placelogic.prove.obligations import Obligation
 from placelogic.prove.ratio import ONE, Ratio, const, var
 from placelogic.prove.sizes import Sizes
 from placelogic.prove.values import TURN, Term, members
+from placelogic.prove.written import Written
 
 
 def coefficient_differs(
@@ -28,6 +30,22 @@ def sum_differs(
 ) -> Formula:
     """The terms do not add up to `times` on some device, for some share. `members`: devices along an axis.
     A second coordinate `v.a` stands for the piece of a share, where shares are cut without adding up."""
+    wrong = _sum_differs(axes, sizes, terms, members, times)
+    coordinates = [(f"{letter}.{axis}", members(axis)) for axis in axes for letter in "xwv"]
+    inside = [test(op, var(name), end) for name, size in coordinates for op, end in ((">=", const(0)), ("<", size))]
+    cases = tuple((Written("and", (term.when, *_holds(axes, term))), term.scale) for term in terms)
+    ruined = [Written("and", (term.when, either(term.unknown, *map(is_ruined, term.kinds)))) for term in terms]
+    differs = Written("differs", (cases, const(times)))
+    return made(wrong, "and", *inside, Written("or", (differs, *ruined)))
+
+
+def _holds(axes: tuple[str, ...], term: Term) -> list[Written]:
+    return [Written("holds", (kind, axis)) for axis, kind in zip(axes, term.kinds)]
+
+
+def _sum_differs(
+    axes: tuple[str, ...], sizes: Sizes, terms: tuple[Term, ...], members: Callable[[str], Ratio], times: int
+) -> Formula:
     ruined: list[Formula] = []
     cases: list[tuple[Formula, Ratio]] = []
     ranges: list[Formula] = []

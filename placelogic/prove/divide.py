@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from math import gcd, isqrt, lcm
 from typing import Any
 
@@ -11,11 +11,12 @@ from msgspec.structs import replace
 from placelogic.program.expr import Binary, Compare, Expr, Name, holds, number, show
 from placelogic.program.plan import Dealt
 from placelogic.program.program import Axes, Program
-from placelogic.prove.formula import FALSE, TRUE, Formula, at_least, both, either, test
-from placelogic.prove.obligations import Obligation
+from placelogic.prove.formula import FALSE, TRUE, Formula, at_least, both, either, made, test
+from placelogic.prove.obligations import Fits, Obligation
 from placelogic.prove.ratio import ONE, ONE_POLY, Ratio, const
 from placelogic.prove.sizes import Sizes
 from placelogic.prove.solver import Named, Solver
+from placelogic.prove.written import Written
 
 MANY = 12
 """Sizes that are listed one by one."""
@@ -25,7 +26,7 @@ def division_obligations(program: Program, sizes: Sizes) -> Iterator[Obligation]
     """One for each dimension and product of axes. Decided at once where nothing is open in how many fit into a
     device. Else sizes stand for those that divide, and some allowed ones have to: all of them at once."""
     every = _dealt(program)
-    somewhere = _at_some_sizes(program, sizes, every)
+    somewhere = _some_sizes(program, sizes, every)
     for one in every:
         size = _size(program, sizes, one)
         each = size / _parts(sizes, one)
@@ -33,7 +34,7 @@ def division_obligations(program: Program, sizes: Sizes) -> Iterator[Obligation]
         possible: Formula | None = None
         if _never_whole(each):
             violation = at_least(sizes.product(one.axes), 2) if one.twice else TRUE
-        elif not somewhere and not _whole(each):
+        elif somewhere is None and not _whole(each):
             possible = _fits(sizes, one, each)
         label = program.mesh.label(one.axes)
         yield Obligation(
@@ -46,6 +47,7 @@ def division_obligations(program: Program, sizes: Sizes) -> Iterator[Obligation]
             stated=False,
             **_told(size, one, label, _shared(program, sizes, one.axes)),
             possible=possible,
+            fits=Fits(made(TRUE, "or", _alone(sizes, one), Written("whole", (each,))), somewhere),
         )
 
 
@@ -55,22 +57,29 @@ def settle(obligations: Iterable[Obligation], solver: Solver) -> tuple[tuple[Obl
     met: list[Formula] = []
     found: list[Obligation] = []
     doubtful: str | None = None
+    at: Mapping[str, int] | None = None
     for one in obligations:
         if one.possible is not None:
-            answer = solver.check(both(*met, one.possible))
+            answer = solver.check(both(*met, one.possible), model=True)
             if answer.status == "sat":
                 met.append(one.possible)
+                at = answer.model
             elif answer.status == "unknown":
                 doubtful = doubtful or f"whether any allowed size fits {one.name}: {answer.reason}"
             one = replace(one, violation=TRUE if answer.status == "unsat" else FALSE, possible=None)
         found.append(one)
+    if at is not None:
+        found = [one if one.fits is None else replace(one, fits=Fits(one.fits.where, at)) for one in found]
     return tuple(found), doubtful
 
 
 def _fits(sizes: Sizes, one: Dealt, each: Ratio) -> Formula:
     """Where it comes out even; a ring of one device has one piece."""
-    alone = test("=", sizes.product(one.axes), ONE) if one.twice else FALSE
-    return either(alone, sizes.whole_number(each))
+    return either(_alone(sizes, one), sizes.whole_number(each))
+
+
+def _alone(sizes: Sizes, one: Dealt) -> Formula:
+    return test("=", sizes.product(one.axes), ONE) if one.twice else FALSE
 
 
 def division_facts(program: Program, sizes: Sizes, denied: frozenset[Axes]) -> Iterator[Named]:
@@ -180,9 +189,9 @@ def _free(size: Ratio, sizes: Sizes) -> bool:
     return any(name in sizes.open and name not in sizes.axis_names for name, _ in size.num[0][0])
 
 
-def _at_some_sizes(program: Program, sizes: Sizes, every: Iterable[Dealt]) -> bool:
-    """Whether everything divides at some sizes that are easily found: one device along open axes, and open
-    quantities that are multiples of all that is given. False: that is not known."""
+def _some_sizes(program: Program, sizes: Sizes, every: Iterable[Dealt]) -> Mapping[str, int] | None:
+    """Sizes at which everything divides, where they are easily found: one device along open axes, and open
+    quantities that are multiples of all that is given."""
     env = dict.fromkeys(sizes.open, 1)
     try:
         large = lcm(*(int(_parts(sizes, one).at(env)) for one in every))
@@ -190,10 +199,11 @@ def _at_some_sizes(program: Program, sizes: Sizes, every: Iterable[Dealt]) -> bo
         values = {name: value.at(env) for name, value in sizes.values.items()}
         for assumption in program.assumptions:
             if not holds(assumption.condition, values):
-                return False
-        return all((_size(program, sizes, one) / _parts(sizes, one)).at(env).denominator == 1 for one in every)
+                return None
+        whole = all((_size(program, sizes, one) / _parts(sizes, one)).at(env).denominator == 1 for one in every)
     except (KeyError, ZeroDivisionError):  # a count that has to come out whole is no open size
-        return False
+        return None
+    return env if whole else None
 
 
 def _told(size: Ratio, one: Dealt, label: str, shared: int) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from placelogic.program.program import Loop, Op, Step, Update, flat
 from placelogic.prove.formula import FALSE, TRUE, Formula, at_least, both, either, negate
-from placelogic.prove.ratio import ONE
 from placelogic.prove.sizes import Sizes
 from placelogic.prove.values import Read, Trace
 
@@ -54,16 +53,16 @@ def _turns(loop: Loop, sizes: Sizes) -> Formula:
 
 def runs(read: Read) -> Formula:
     """The sizes at which it is reached at all."""
-    return both() if read.times == ONE else at_least(read.times, 1)
+    return at_least(read.times, 1)
 
 
-def updates(trace: Trace) -> tuple[tuple[Read, Formula], ...]:
+def updates(trace: Trace, sizes: Sizes) -> tuple[tuple[Read, Formula], ...]:
     """The updates that run at some size, each with the sizes at which it is the last one."""
     found = [read for read in trace.reads if read.what == "update"]
     out = []
     for read in found:
         later = either(*(runs(other) for other in found if other.order > read.order))
         when = both(runs(read), negate(later))
-        if when != FALSE:
+        if not sizes.never(when):
             out.append((read, when))
     return tuple(out)

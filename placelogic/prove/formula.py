@@ -7,44 +7,51 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
-from functools import lru_cache
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from placelogic.compat import assert_never
 from placelogic.prove.ratio import ONE_POLY, ZERO, Poly, Ratio, const, poly_mul, var
+from placelogic.prove.written import Written
 
 Op = Literal["=", "distinct", "<", "<=", ">", ">="]
 
 
-class Test(Struct, frozen=True):
+class _Node(Struct, frozen=True, kw_only=True):
+    """`raw`: what it was made of, where that is not what it is made of now."""
+
+    raw: Written | None = None
+
+
+class Test(_Node, frozen=True):
     """`ratio op 0`. The denominator is nonzero by an obligation of its own."""
 
     op: Op
     ratio: Ratio
 
 
-class And(Struct, frozen=True):
+class And(_Node, frozen=True):
     parts: tuple[Formula, ...]
 
 
-class Or(Struct, frozen=True):
+class Or(_Node, frozen=True):
     parts: tuple[Formula, ...]
 
 
-class Not(Struct, frozen=True):
+class Not(_Node, frozen=True):
     part: Formula
 
 
-class SumDiffers(Struct, frozen=True):
+class SumDiffers(_Node, frozen=True):
     """The sum of the ratios whose condition holds is not `target`."""
 
     cases: tuple[tuple[Formula, Ratio], ...]
     target: Ratio
 
 
-class Remainder(Struct, frozen=True):
+class Remainder(_Node, frozen=True):
     """`name = num mod den` for integer polynomials; `name` stands for the remainder elsewhere."""
 
     name: str
@@ -58,16 +65,25 @@ TRUE = And(())
 FALSE = Or(())
 
 
+def made(formula: Formula, op: str, *parts: object) -> Formula:
+    """The formula, and what it was made of."""
+    return replace(formula, raw=Written(op, parts))
+
+
+def alike(one: object, other: object) -> Formula:
+    """Whether two of finitely many things are one and the same: decided at once."""
+    return made(TRUE if one == other else FALSE, "same", str(one), str(other))
+
+
 def test(op: Op, left: Ratio, right: Ratio = ZERO) -> Formula:
     """`left op right`, decided at once where both are constants."""
     difference = left - right
     value = difference.constant
     if value is not None:
-        return TRUE if _compare(op, value) else FALSE
-    return Test(op, difference)
+        return made(TRUE if _compare(op, value) else FALSE, op, left, right)
+    return Test(op, difference, raw=Written(op, (left, right)))
 
 
-@lru_cache(1024)
 def at_least(name: Ratio, bound: int) -> Formula:
     return test(">=", name, const(bound))
 
@@ -75,11 +91,15 @@ def at_least(name: Ratio, bound: int) -> Formula:
 def not_zero(ratio: Ratio) -> Formula:
     """Decided at once where the numerator is a number: 1/M is 0 nowhere."""
     if len(ratio.num) == 1 and not ratio.num[0][0]:
-        return TRUE
+        return made(TRUE, "distinct", ratio, ZERO)
     return test("distinct", ratio)
 
 
 def both(*parts: Formula) -> Formula:
+    return parts[0] if len(parts) == 1 else made(_both(parts), "and", *parts)
+
+
+def _both(parts: tuple[Formula, ...]) -> Formula:
     flat: list[Formula] = []
     for part in parts:
         if part == FALSE:
@@ -90,6 +110,10 @@ def both(*parts: Formula) -> Formula:
 
 
 def either(*parts: Formula) -> Formula:
+    return parts[0] if len(parts) == 1 else made(_either(parts), "or", *parts)
+
+
+def _either(parts: tuple[Formula, ...]) -> Formula:
     flat: list[Formula] = []
     for part in parts:
         if part == TRUE:
@@ -102,11 +126,11 @@ def either(*parts: Formula) -> Formula:
 def negate(part: Formula) -> Formula:
     match part:
         case And(()):
-            return FALSE
+            return made(FALSE, "not", part)
         case Or(()):
-            return TRUE
+            return made(TRUE, "not", part)
         case Not(inner):
-            return inner
+            return made(inner, "not", part)
         case _:
             return Not(part)
 

@@ -90,7 +90,7 @@ def clip_obligations(
     if clip is None:
         return
     where = _where(step, weights)
-    ends = updates(trace)
+    ends = updates(trace, sizes)
     counted = [read for read in trace.reads if read.what == "clip"]
 
     def before(update: Read) -> list[Read]:
@@ -114,7 +114,7 @@ def clip_obligations(
     yield make("clipping once", many, "once", own=True)
     for read in counted:
         used = either(*(when for update, when in ends if update.order >= read.order)) if ends else TRUE
-        if used == FALSE:
+        if sizes.never(used):
             continue
         span = read.origin.span if read.origin.stated else where
         for loss in program.work.losses:

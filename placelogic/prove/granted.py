@@ -27,9 +27,7 @@ class Solvers:
         return self.plain if one.code == "FW07" else self.divided
 
 
-def granting(
-    sizes: Sizes, named: tuple[Named, ...], granted: tuple[Named, ...], limits: Limits
-) -> Solver | None:
+def granting(sizes: Sizes, named: tuple[Named, ...], granted: tuple[Named, ...], limits: Limits) -> Solver | None:
     """A solver that knows what is taken for granted; None where nothing is."""
     if not granted:
         return None
@@ -39,7 +37,7 @@ def granting(
 
 def with_facts(premises: Premises, sizes: Sizes) -> Premises:
     """The premises with what has become known of remainders since."""
-    return Premises(tuple(fact for fact in sizes.background if fact != TRUE), premises.assumptions)
+    return Premises(tuple(sizes.background), premises.assumptions)
 
 
 def assumptions(program: Program, named: Iterable[Named], sizes: Sizes) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from placelogic.program.program import Program, Skip, Step, Update, Weights, flat
-from placelogic.prove.formula import FALSE, TRUE, Formula, at_least
+from placelogic.prove.formula import Formula, alike, at_least, negate
 from placelogic.prove.obligations import Obligation
 from placelogic.prove.sizes import Sizes
 
@@ -23,9 +23,9 @@ def kept_obligations(program: Program, weights: Weights, step: Step, sizes: Size
         twice = twice or weights.name in tied(program.layers.blocks)
     reasons: list[tuple[Formula, str]] = [
         (at_least(sizes.microbatches, 2), "there are several micro-batches"),
-        (TRUE if program.clip is not None else FALSE, "the global norm is needed first"),
-        (TRUE if _skips(step) else FALSE, "whether to skip the update depends on all gradients"),
-        (TRUE if twice else FALSE, "the weights are used twice in a backward pass"),
+        (negate(alike(program.clip, None)), "the global norm is needed first"),
+        (alike(_skips(step), True), "whether to skip the update depends on all gradients"),
+        (alike(twice, True), "the weights are used twice in a backward pass"),
     ]
     for violation, why in reasons:
         yield Obligation(

@@ -12,7 +12,7 @@ from placelogic.program.ops import Origin
 from placelogic.program.program import Program
 from placelogic.prove.differ import sum_differs
 from placelogic.prove.formula import FALSE, TRUE, Formula, at_least, both, either
-from placelogic.prove.kinds import PARTIAL, REPLICATED, Kind, spoil
+from placelogic.prove.kinds import PARTIAL, REPLICATED, Kind, spoil, tie
 from placelogic.prove.obligations import Obligation, Through
 from placelogic.prove.sizes import Sizes
 from placelogic.prove.values import Term, Trace
@@ -104,7 +104,7 @@ def term_of(axes: tuple[str, ...], path: Path, sizes: Sizes) -> Term:
     for axis in axes:
         kind = PARTIAL if axis in path.partial else REPLICATED
         if axis in path.tied:
-            kind = replace(kind, tied=True)
+            kind = tie(kind)
         if axis in path.lost:
             kind = spoil(kind, at_least(sizes.size(axis), 2), "is made of partial values that cannot be combined so")
         kinds.append(kind)

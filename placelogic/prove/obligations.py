@@ -32,6 +32,13 @@ class Through(Struct, frozen=True):
     usual: Mapping[str | None, tuple[Term, ...]]
 
 
+class Fits(Struct, frozen=True):
+    """Where what is dealt out comes out even, and sizes at which all does, as far as some were found."""
+
+    where: Formula
+    at: Mapping[str, int] | None
+
+
 class Obligation(Struct, frozen=True):
     """`code` is the finding's code when violated ("GI" where a counterexample must decide).
 
@@ -58,6 +65,7 @@ class Obligation(Struct, frozen=True):
     """About random numbers and positions inside layers."""
     possible: Formula | None = None
     """Where it is enough that some allowed mesh meets a condition: that condition, until it is settled."""
+    fits: Fits | None = None
     own: bool = False
     """What breaks it is a fault of its own, also where the gradient of the same weights is wrong already."""
 

@@ -24,8 +24,8 @@ from placelogic.prove.ratio import TooLarge, const
 from placelogic.prove.sizes import Sizes, sizes_of
 from placelogic.prove.smallest import Found, GaveUp, smallest
 from placelogic.prove.solver import RLIMIT, TIMEOUT_S, Limits, Solver, Status
-from placelogic.prove.undecided import gave_up, unconfirmed, unknown, vacuous
-from placelogic.report.diagnostic import Finding, Obligations, SpecReport
+from placelogic.prove.undecided import as_it_stands, gave_up, unconfirmed, unknown, vacuous
+from placelogic.report.diagnostic import Finding, Obligations, Settled, SpecReport
 from placelogic.report.sentences import Sentence
 
 if TYPE_CHECKING:
@@ -35,13 +35,15 @@ if TYPE_CHECKING:
 class Options(Struct, frozen=True):
     """Bounds on one query. `require_stated` is judged by the caller. Without `explain` only the
     verdict matters: a refutation is not searched, shrunk, simulated or told. `every`: where a fault shows along some
-    axes, look for another one that does not need them."""
+    axes, look for another one that does not need them. `confirm`: nothing is proved unless z3 says the same to every
+    question as it stands (raw.py)."""
 
     require_stated: bool = False
     explain: bool = True
     every: bool = False
     rlimit: int = RLIMIT
     timeout_s: float = TIMEOUT_S
+    confirm: bool = False
 
 
 class Decision(Struct, frozen=True):
@@ -62,7 +64,13 @@ def decide(program: Program, options: Options = Options()) -> Decision:
     """The report, and every question that it rests on with z3's answer. Without `explain`, one that
     is not proved has no questions about obligations. Raises SpecError as `prove` does."""
     try:
-        return _decision(program, options)
+        decision = _decision(program, options)
+        if not options.confirm:
+            return decision
+        from placelogic.prove.recheck import confirm
+
+        checked = confirm(decision.basis, options.rlimit, options.timeout_s)
+        return replace(decision, report=as_it_stands(decision.report, program.span, checked))
     except TooLarge:
         message = "the factors of this step multiply out to more than can be handled"
         raise SpecError(Problem("PL406", message, program.span, "use fewer of them, or fix sizes with --at")) from None
@@ -75,7 +83,7 @@ def _decision(program: Program, options: Options) -> Decision:
     if not trained:
         return Decision(vacuous(program, printed, Sentence("VA01", "frozen")))
     collected = collect(program, sizes)
-    premises = Premises(tuple(fact for fact in sizes.background if fact != TRUE), named)
+    premises = Premises(tuple(sizes.background), named)
     solver = Solver(premises.facts, named, Limits(options.rlimit, options.timeout_s))
     possible = solver.check()
     basis = Basis(premises, (Question("assumptions", "some mesh is allowed", TRUE, possible.status),))
@@ -106,7 +114,10 @@ def _decision(program: Program, options: Options) -> Decision:
         if sure is None:
             return Decision(gave_up(program, printed, "whether a `backward` line changes anything"), basis)
         asked = (*asked, *sure)
-    return Decision(report, Basis(with_facts(premises, sizes), (*basis.questions, *asked)))
+    left_out = Question("left out", "what was left out on the way holds nowhere", either(*sizes.taken), "unsat")
+    questions = (*basis.questions, left_out, *asked)
+    report = replace(report, settled=tuple(Settled(one.name, one.settled) for one in questions if one.counts))
+    return Decision(report, Basis(with_facts(premises, sizes), questions))
 
 
 def _without_doubt(collected: Collected, solver: Solver) -> tuple[Question, ...] | None:
@@ -202,9 +213,12 @@ def _key(one: Obligation) -> object:
 
 
 def _question(one: Obligation, result: Found | GaveUp | None) -> Question:
-    """The obligation as it was put to the solver; no result: its violation cannot hold."""
+    """The obligation and what came of it; no result: its violation cannot hold."""
+    if one.fits is not None and one.violation == FALSE:
+        return Question("fitting", one.name, one.fits.where, "sat", one.code, one.weights, one.fits.at)
     status: Status = "unsat" if result is None else "sat" if isinstance(result, Found) else "unknown"
-    return Question("obligation", one.name, one.violation, status, one.code, one.weights)
+    at = result.sizes if isinstance(result, Found) else None
+    return Question("obligation", one.name, one.violation, status, one.code, one.weights, at)
 
 
 def _search(

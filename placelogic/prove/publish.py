@@ -34,7 +34,7 @@ def publication_obligations(
     program: Program, weights: Weights, step: Step, trace: Trace, cuts: Shards, sizes: Sizes, stated: bool
 ) -> Iterator[Obligation]:
     """SC04: after the update every copy of every parameter element is the new one."""
-    ends = updates(trace)
+    ends = updates(trace, sizes)
     for update, last in ends:
         name = "" if len(ends) == 1 else f", after the update in line {update.origin.span.line}"
         for one in _after(program, weights, step, trace, update, cuts, sizes, stated):
@@ -78,7 +78,7 @@ def _after(
         yield make("device copy fetched from the host", (), unfetched, "not fetched", where)
     for axis in program.mesh.axes:
         violation = copies.wrong(axis)
-        if not cuts[axis] and violation == FALSE:
+        if not cuts[axis] and sizes.never(violation):
             continue
         gathered = next((p for p in trace.publishes if isinstance(p.op, GatherParams) and axis in p.op.axes), None)
         variant, place = copies.why(axis, gathered, updated)
@@ -145,7 +145,7 @@ class _Copies:
         not what the others take, whatever is written over it later."""
         several = at_least(members(self.weights, self.sizes, axis), 2)
         apart = self._apart(axis)
-        if self.weights.params.cut(axis) is not None or apart != FALSE:
+        if self.weights.params.cut(axis) is not None or not self.sizes.never(apart):
             hit = both(publish.when, several if apart == FALSE else apart)
             self.ruined[axis] = either(self.ruined[axis], hit)
         elif after:

@@ -5,18 +5,25 @@ Whoever does not trust one solver can ask another: the text is complete in itsel
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from msgspec import Struct, field
 
-from placelogic.prove.formula import FALSE, Formula
-from placelogic.prove.solver import Named, Status, script
+from placelogic.prove.formula import FALSE, TRUE, Formula, equal
+from placelogic.prove.raw import script
+from placelogic.prove.solver import Named, Status
+from placelogic.prove.written import Written
 
-Kind = Literal["assumptions", "arithmetic", "obligation"]
+Kind = Literal["assumptions", "arithmetic", "obligation", "fitting", "left out"]
+
+Settled = Literal["normal form", "z3"]
 
 MEANING: dict[Kind, str] = {
     "assumptions": "sat: some mesh is allowed. unsat: none is, and the spec says nothing.",
     "arithmetic": "unsat: this makes sense at every allowed size. sat: it does not, and a model is such a size.",
+    "fitting": "sat: there are sizes at which it comes out even. unsat: there are none.",
+    "left out": "unsat: what was left out on the way holds nowhere. sat: it does, and something was left out wrongly.",
     "obligation": "unsat: the obligation holds at every allowed size. sat: it fails, and a model is such a size.",
 }
 """What the answer to a question of each kind says."""
@@ -30,8 +37,8 @@ class Premises(Struct, frozen=True):
 
 
 class Question(Struct, frozen=True):
-    """Whether `goal` can hold under the premises, and what z3 said. `code` and `weights`: those of an
-    obligation."""
+    """Whether `goal` can hold under the premises, and the answer that the verdict rests on. `code` and `weights`: those
+    of an obligation. `at`: sizes of an example, where there is one."""
 
     kind: Kind
     name: str
@@ -39,32 +46,53 @@ class Question(Struct, frozen=True):
     status: Status
     code: str | None = None
     weights: str | None = None
+    at: Mapping[str, int] | None = None
 
     @property
-    def trivial(self) -> bool:
-        """The goal is the constant false, by exact arithmetic on polynomials: no solver was asked."""
-        return self.goal == FALSE
+    def settled(self) -> Settled:
+        """What the answer is from: where the normal form leaves a constant, no solver was asked."""
+        return "normal form" if self.goal in (TRUE, FALSE) else "z3"
+
+    @property
+    def bare(self) -> bool:
+        """Nothing is written of how it came out false: there is nothing to ask a solver."""
+        return self.goal == FALSE and self.goal.raw is None
+
+    @property
+    def counts(self) -> bool:
+        """Whether it is an obligation, as a report counts them."""
+        return self.kind in ("obligation", "fitting")
 
 
 class Basis(Struct, frozen=True):
-    """Every question that a verdict rests on. Empty where nothing was asked."""
+    """Every question that a verdict rests on, as it stands. Empty where nothing was asked."""
 
     premises: Premises = field(default_factory=Premises)
     questions: tuple[Question, ...] = ()
 
     def text(self, question: Question) -> str:
-        """The question in SMT-LIB 2, without z3's answer."""
-        return script(self._named(), question.goal)
+        """The question in SMT-LIB 2, without an answer."""
+        return script(self._named(), _goal(question))
+
+    def together(self, questions: Iterable[Question]) -> str:
+        """Whether any of these can hold."""
+        return script(self._named(), Written("or", tuple(map(_goal, questions))))
 
     def explained(self, question: Question, spec: str) -> str:
-        """The same, with comments for a reader, and z3's answer as its status."""
+        """The same, with comments for a reader, and the answer that the verdict rests on as its status."""
         about = f"{question.kind}: {question.name}"
         heading = (f"spec: {spec}", about, MEANING[question.kind], _VARIABLES)
-        return script(self._named(), question.goal, heading=heading, status=question.status)
+        return script(self._named(), _goal(question), heading, question.status)
 
-    def _named(self) -> tuple[Named, ...]:
-        facts = (Named("fact", fact) for fact in self.premises.facts)
-        return (*facts, *(Named(f"assume {one.name}", one.formula) for one in self.premises.assumptions))
+    def _named(self) -> tuple[tuple[str, Formula], ...]:
+        assumed = ((f"assume {one.name}", one.formula) for one in self.premises.assumptions)
+        return (*(("fact", fact) for fact in self.premises.facts), *assumed)
+
+
+def _goal(question: Question) -> Written:
+    """At the sizes of its example, where there is one."""
+    pins = (equal(name, value) for name, value in (question.at or {}).items() if "." not in name)
+    return Written("and", (question.goal, *pins))
 
 
 _VARIABLES = "|size.NAME| is the size NAME of the spec; a variable without this prefix is internal."

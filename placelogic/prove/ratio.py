@@ -13,6 +13,8 @@ from math import gcd
 
 from msgspec import Struct
 
+from placelogic.prove.written import Written
+
 Monomial = tuple[tuple[str, int], ...]  # sorted (name, exponent >= 1)
 Poly = tuple[tuple[Monomial, int], ...]  # sorted, coefficients nonzero
 
@@ -99,31 +101,39 @@ def _divide(poly: Poly, monomial: Monomial, content: int) -> Poly:
 
 
 class Ratio(Struct, frozen=True):
-    """`num / den`, common monomials and integers cancelled, the leading term of `den` positive."""
+    """`num / den`, common monomials and integers cancelled, the leading term of `den` positive. `raw`: what it was
+    made of; None where it is a name or a number."""
 
     num: Poly
     den: Poly = ONE_POLY
+    raw: Written | None = None
 
     def __mul__(self, other: Ratio) -> Ratio:
-        return ratio(poly_mul(self.num, other.num), poly_mul(self.den, other.den))
+        return _made("*", self, other, ratio(poly_mul(self.num, other.num), poly_mul(self.den, other.den)))
 
     def __truediv__(self, other: Ratio) -> Ratio:
         """Raises ZeroDivisionError when `other` is identically zero."""
         if not other.num:
             raise ZeroDivisionError
-        return ratio(poly_mul(self.num, other.den), poly_mul(self.den, other.num))
+        return _made("/", self, other, ratio(poly_mul(self.num, other.den), poly_mul(self.den, other.num)))
 
     def __add__(self, other: Ratio) -> Ratio:
+        return _made("+", self, other, self._plus(other))
+
+    def __neg__(self) -> Ratio:
+        return _made("-", ZERO, self, self._negative())
+
+    def __sub__(self, other: Ratio) -> Ratio:
+        return _made("-", self, other, self._plus(other._negative()) if other.num else self)
+
+    def _plus(self, other: Ratio) -> Ratio:
         if self.den == other.den:
             return ratio(poly_add(self.num, other.num), self.den)
         num = poly_add(poly_mul(self.num, other.den), poly_mul(other.num, self.den))
         return ratio(num, poly_mul(self.den, other.den))
 
-    def __neg__(self) -> Ratio:
+    def _negative(self) -> Ratio:
         return Ratio(tuple((m, -c) for m, c in self.num), self.den)
-
-    def __sub__(self, other: Ratio) -> Ratio:
-        return self + -other if other.num else self
 
     @property
     def constant(self) -> Fraction | None:
@@ -147,6 +157,10 @@ class Ratio(Struct, frozen=True):
     def at(self, env: Mapping[str, int]) -> Fraction:
         """The value at concrete sizes. Raises KeyError and ZeroDivisionError."""
         return _at(self.num, env) / _at(self.den, env)
+
+
+def _made(op: str, left: Ratio, right: Ratio, value: Ratio) -> Ratio:
+    return Ratio(value.num, value.den, Written(op, (left, right)))
 
 
 def _at(poly: Poly, env: Mapping[str, int]) -> Fraction:

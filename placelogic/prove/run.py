@@ -27,7 +27,7 @@ from placelogic.program.program import (
     Update,
 )
 from placelogic.prove.feeding import fed, read_next
-from placelogic.prove.formula import FALSE, TRUE, Formula, at_least, both, either, negate, test
+from placelogic.prove.formula import TRUE, Formula, at_least, both, either, negate, test
 from placelogic.prove.kinds import Kind
 from placelogic.prove.ratio import ONE, Ratio, TooLarge, const, var
 from placelogic.prove.sizes import Sizes
@@ -45,6 +45,7 @@ from placelogic.prove.values import (
     guard,
     join,
     mark,
+    miscast,
     same,
     unstable,
     within_loop,
@@ -77,13 +78,13 @@ class Run:
     `buffer <- A(buffer) + G(fresh)` and its effect follows from A and G."""
 
     def __init__(self, group: Group) -> None:
-        self.group = group
+        self.group, self.sizes = group, group.sizes
         self.trace = Trace(times=1 if group.flow is None else group.flow.times)
         self._order = 0
         self._listening = True  # off while a loop is tried out on its own effect
 
     def run(self, step: Step) -> Trace:
-        self._step, self._fed = step, fed(step, self.group.sizes)
+        self._step, self._fed = step, fed(step, self.sizes)
         buffers: Buffers = {}
         for op in step.ops:
             if isinstance(op, Loop):
@@ -95,7 +96,7 @@ class Run:
         return self.trace
 
     def _loop(self, loop: Loop, before: Buffers) -> Buffers:
-        m, count = var(TURN), self.group.sizes.microbatches
+        m, count = var(TURN), self.sizes.microbatches
         match loop.subset:
             case "first":
                 return self._once(loop, before, ONE, TRUE)
@@ -115,17 +116,18 @@ class Run:
 
     def _once(self, loop: Loop, before: Buffers, turn: Ratio, reached: Formula) -> Buffers:
         """A subset of the micro-batch number `turn`, or of none where it is not `reached`."""
-        times = ONE if reached == TRUE else _indicator(reached, self.group.sizes, loop)
+        always = self.sizes.always(reached)
+        times = ONE if always else _indicator(reached, self.sizes, loop)
         fresh = self.group.fresh(test("=", var(TURN), turn))
         after = self._body(loop, before, fresh, _Reached(reached, reached), times)
-        return after if reached == TRUE else join(guard(after, reached), guard(before, negate(reached)))
+        return after if always else join(guard(after, reached, self.sizes), guard(before, negate(reached), self.sizes))
 
     def _many(self, loop: Loop, before: Buffers, m: Ratio, last: Ratio, turns: Ratio, subset: Formula) -> Buffers:
         """A subset of `turns` micro-batches, the last of which is number `last`.
 
         After the loop the fresh part of turn `last` has had A applied once (inside G), the one
         before once more, and so on: right for every M only where once more changes nothing."""
-        once, many = test("=", turns, ONE), test(">=", turns, const(2))
+        once, many = test("=", turns, ONE), at_least(turns, 2)
         if _only_adds(loop):
             runs = test(">=", turns, ONE)
             return self._body(loop, before, self.group.fresh(subset), _Reached(runs, runs), turns)
@@ -140,16 +142,18 @@ class Run:
 
         fresh = self._body(loop, {}, self.group.fresh(subset), _ALWAYS, ONE)  # G
         second = again(fresh)
-        if same(fresh, second) and same(before, again(before)):
+        if same(fresh, second, self.sizes) and same(before, again(before), self.sizes):
             out = join(before, fresh)  # nothing acts on the buffer: every turn just adds
         elif turns.constant is not None and 2 <= turns.constant <= MAX_UNROLLED and last.constant is not None:
             out = before
+            assert self.sizes.equal(turns, const(turns.constant)) and self.sizes.equal(last, const(last.constant))
             for turn in range(int(last.constant - turns.constant) + 1, int(last.constant) + 1):
                 out = self._body(loop, mark(out), self.group.fresh(test("=", m, const(turn))), _ALWAYS, ONE)
         else:
-            later = guard(join(self._later(fresh, second, again, m, last), self._kept(before, again, turns)), many)
+            later = join(self._later(fresh, second, again, m, last), self._kept(before, again, turns))
+            later = guard(later, many, self.sizes)
             none = test("=", turns, const(0))
-            out = join(join(guard(single, once), later), guard(before, none))
+            out = join(join(guard(single, once, self.sizes), later), guard(before, none, self.sizes))
         self._listening = True
         self._clashes(loop, fresh, many)
         return out
@@ -158,21 +162,22 @@ class Run:
         self, fresh: Buffers, second: Buffers, again: Callable[[Buffers], Buffers], m: Ratio, last: Ratio
     ) -> Buffers:
         """The fresh parts of all turns, at the end of a loop of two turns or more."""
-        if same(fresh, second):
+        if same(fresh, second, self.sizes):
             return fresh
-        ends = guard(fresh, test("=", m, last))
-        previous = guard(mark(second), test("=", m, last - ONE))
-        earlier = guard(unstable(second, again(second)), test("<", m, last - ONE))
+        ends = guard(fresh, test("=", m, last), self.sizes)
+        previous = guard(mark(second), test("=", m, last - ONE), self.sizes)
+        earlier = guard(unstable(second, again(second)), test("<", m, last - ONE), self.sizes)
         return join(join(ends, previous), earlier)
 
     def _kept(self, before: Buffers, again: Callable[[Buffers], Buffers], turns: Ratio) -> Buffers:
         """What was in the buffers before a loop of two turns or more."""
         one = again(before)
         two = again(one)
-        if same(one, two):
+        if same(one, two, self.sizes):
             return one
         two_turns = test("=", turns, const(2))
-        return join(guard(mark(two), two_turns), guard(unstable(two, again(two)), negate(two_turns)))
+        more = guard(unstable(two, again(two)), negate(two_turns), self.sizes)
+        return join(guard(mark(two), two_turns, self.sizes), more)
 
     def _clashes(self, loop: Loop, buffers: Buffers, when: Formula) -> None:
         """A second turn that adds to a buffer which the first one left in another shape."""
@@ -202,8 +207,8 @@ class Run:
                 for whole in arriving:
                     other = [t.when for t in held.get(name, ()) if _is_whole(t.kinds[index]) == (not whole)]
                     # The buffer is cut, or whole, only where something was put into it.
-                    there = within_loop(either(*other), self.group.sizes)
-                    if there != FALSE:
+                    there = within_loop(either(*other), self.sizes)
+                    if not self.sizes.never(there):
                         self.trace.clashes.append(Clash(axis, both(when, there, several), origin, whole))
 
     def _body(self, loop: Loop, before: Buffers, fresh: Value, when: _Reached, times: Ratio) -> Buffers:
@@ -268,6 +273,7 @@ class Run:
         self, what: str, value: Value, when: Formula, times: Ratio, origin: Origin, axes: tuple[str, ...] = ()
     ) -> None:
         if self._listening:
+            self.sizes.taken += miscast(value)
             terms = {term.name: tuple(value.get(term.name, ())) for term in self.group.program.work.losses}
             self.trace.reads.append(Read(what, terms, when, times, self._order, origin, axes))
 

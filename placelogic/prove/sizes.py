@@ -20,13 +20,17 @@ from placelogic.program.expr import (
     show,
 )
 from placelogic.program.program import Axes, Program
-from placelogic.prove.formula import FALSE, TRUE, Formula, Remainder, Test, at_least, both, either, negate, test
+from placelogic.prove.formula import FALSE, TRUE, Formula, Remainder, Test, at_least, both, either, made, negate, test
 from placelogic.prove.ratio import ONE, ONE_POLY, Ratio, TooLarge, const, product, var
 from placelogic.prove.solver import Named
+from placelogic.prove.written import Written
 from placelogic.source import Span
 
 PER_ITEM = "tokens.per.item"
 """The variable for the loss tokens of one work item, where tokens are even."""
+
+TURN = "m."
+"""The variable for the micro-batch of a work item, from 1 to M."""
 
 MICROBATCHES = "microbatches."
 """The variable for M where the spec gives it by an expression, without a name."""
@@ -55,6 +59,9 @@ class Sizes(Struct):
     microbatches: Ratio = ONE
     texts: dict[str, str] = field(default_factory=dict)
     """Internal variables, as they were written."""
+    taken: list[Formula] = field(default_factory=list)
+    """What the walk through a program left out because its normal form is false. The questions as they stand (raw.py)
+    ask whether that is so."""
     _remainders: dict[tuple, str] = field(default_factory=dict)
 
     def size(self, axis: str) -> Ratio:
@@ -67,7 +74,7 @@ class Sizes(Struct):
         """How many devices the first and the last stage of an axis are: 1 at size 1, else 2."""
         size = self.values[axis]
         if size.constant is not None:
-            return const(min(int(size.constant), 2))
+            return _made(const(min(int(size.constant), 2)), "ends", size)
         ends = var(f"ends.{axis}")
         fact = either(
             both(test("=", size, ONE), test("=", ends, ONE)),
@@ -80,12 +87,28 @@ class Sizes(Struct):
     def indicator(self, name: str, condition: Formula) -> Ratio:
         """1 where the condition holds, else 0."""
         if condition in (TRUE, FALSE):
-            return const(1 if condition == TRUE else 0)
+            return _made(const(1 if condition == TRUE else 0), "indicator", condition)
         flag = var(name)
         fact = either(both(condition, test("=", flag, ONE)), both(negate(condition), test("=", flag, const(0))))
         if fact not in self.background:
             self.background.append(fact)
         return flag
+
+    def never(self, condition: Formula) -> bool:
+        """Whether it is seen to hold nowhere, so that it can be left out."""
+        if condition != FALSE:
+            return False
+        if condition.raw is not None:
+            self.taken.append(condition)
+        return True
+
+    def always(self, condition: Formula) -> bool:
+        """Whether it is seen to hold everywhere."""
+        return self.never(negate(condition))
+
+    def equal(self, one: Ratio, other: Ratio) -> bool:
+        """Whether two factors are seen to be equal at all sizes."""
+        return one == other and self.never(made(FALSE, "distinct", one, other))
 
     def ratio(self, expr: Expr) -> Ratio:
         """The normal form. Records divisors met. Raises SpecError for arithmetic without meaning, or
@@ -126,6 +149,8 @@ class Sizes(Struct):
             may_vanish = any(name in self._remainders.values() for name in value.variables)
             if not value.monomial or may_vanish:
                 self.divisors.append(Divisor(value, show(divisor), divisor.span))
+            else:
+                self.taken.append(made(FALSE, "=", value, const(0)))
 
     def _remainder(self, a: Ratio, b: Ratio, expr: Expr) -> Ratio:
         if not b.num:
@@ -139,14 +164,15 @@ class Sizes(Struct):
                     "use % between whole numbers only",
                 )
             )
-        rest = self._rest(a, b)
+        self.taken += [negate(made(TRUE, "whole", part)) for part in (a, b)]
+        rest = _made(self._rest(a, b), "%", a, b)
         if rest.constant is None:
             self.texts.setdefault(rest.num[0][0][0][0], f"({show(expr)})")
         return rest
 
     def whole_number(self, value: Ratio) -> Formula:
         """Where the value is one."""
-        return test("=", self._rest(Ratio(value.num), Ratio(value.den)), const(0))
+        return made(test("=", self._rest(Ratio(value.num), Ratio(value.den)), const(0)), "whole", value)
 
     def _rest(self, a: Ratio, b: Ratio) -> Ratio:
         if a.constant is not None and b.constant is not None:
@@ -174,6 +200,10 @@ class Sizes(Struct):
         self.background.append(at_least(variable, 1))
         self.whole.append(Named(f"{text} is a whole number", Test("=", variable - value)))
         return variable
+
+
+def _made(value: Ratio, op: str, *parts: object) -> Ratio:
+    return Ratio(value.num, value.den, Written(op, parts))
 
 
 def _too_large(expr: Expr) -> Problem:
@@ -219,6 +249,8 @@ def sizes_of(program: Program) -> tuple[Sizes, tuple[Named, ...]]:
     if isinstance(count, Name) and count.name not in sizes.values:
         sizes.values[count.name] = sizes.declare(count.name)
     sizes.microbatches = sizes.define(MICROBATCHES, sizes.ratio(count), show(count))
+    turn, last = var(TURN), sizes.microbatches
+    sizes.background.append(made(TRUE, "and", test(">=", turn, ONE), test("<=", turn, last)))
     sizes.values[TOKENS] = sizes.declare(PER_ITEM) * sizes.product(program.work.split_axes) * sizes.microbatches
     for let in program.lets:
         if let.value is not None:

@@ -10,7 +10,6 @@ from typing import Literal
 from msgspec import Struct
 
 from placelogic.interruption import checkpoint
-from placelogic.io.quoting import visible
 from placelogic.prove.formula import FALSE, TRUE, Formula, smt, symbol, unquoted, variables
 
 RLIMIT = 20_000_000
@@ -45,29 +44,6 @@ class Named(Struct, frozen=True):
     formula: Formula
 
 
-def script(named: Iterable[Named], goal: Formula, *, heading: Iterable[str] = (), status: Status | None = None) -> str:
-    """A query as a self-contained SMT-LIB 2 text: unsat means the goal never holds. With a `heading`
-    it is told in comments what is what; `status`: the answer to expect."""
-    named = list(named)
-    heading = list(heading)
-    assertions = [*(assumption.formula for assumption in named), goal]
-    names = dict.fromkeys(name for formula in assertions for name in variables(formula))
-    lines = [_comment(line) for line in heading]
-    lines.append("(set-logic QF_NIA)")
-    if status is not None:
-        lines.append(f"(set-info :status {status})")
-    lines += [f"(declare-const {symbol(name)} Int)" for name in names]
-    for title, formula in zip([*(assumption.name for assumption in named), "can this hold?"], assertions):
-        if heading:
-            lines.append(_comment(title))
-        lines.append(f"(assert {smt(formula)})")
-    return "\n".join([*lines, "(check-sat)", ""])
-
-
-def _comment(text: str) -> str:
-    return f"; {visible(' '.join(text.split()))}"
-
-
 def version() -> str:
     """The version of z3."""
     import z3
@@ -85,7 +61,7 @@ def answer(text: str, limits: Limits = Limits()) -> Answer:
     """z3's answer to a text with one `(check-sat)`, asked on its own: nothing is left of other queries."""
     import z3
 
-    solver = z3.Solver(ctx=z3.Context())
+    solver = z3.SimpleSolver(ctx=z3.Context())  # the other one tries half a second of tactics before it starts
     solver.set("random_seed", 0)
     solver.set("ctrl_c", False)
     solver.set("rlimit", limits.rlimit)

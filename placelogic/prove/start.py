@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from placelogic.problem import Problem
 from placelogic.program.facts import Fact
 from placelogic.program.program import Origin, Program, Weights
-from placelogic.prove.formula import FALSE, Formula, at_least, both
+from placelogic.prove.formula import TRUE, Formula, alike, at_least, both, either
 from placelogic.prove.obligations import Obligation
 from placelogic.prove.sizes import Sizes
 from placelogic.prove.values import laid_out_apart, members
@@ -25,9 +25,9 @@ def start_obligations(program: Program, weights: Weights, sizes: Sizes) -> Itera
             if op.kind == "different":
                 # Shards are other elements: they may well start from other numbers. Not so where one
                 # element lies on another coordinate on the other stage.
-                shifted = both(several, apart) if cut is not None and cut.dim == "flat" else FALSE
-                unequal[axis] = (several if cut is None else shifted, op.origin)
-            elif cut is not None or (stages and apart != FALSE):
+                flat = alike(cut is not None and cut.dim, "flat")
+                unequal[axis] = (both(several, either(alike(cut, None), both(flat, apart))), op.origin)
+            elif cut is not None or (stages and not sizes.never(apart)):
                 yield Obligation(
                     name=f"start of {weights.name}: broadcast over {axis}",
                     code="SC05",
@@ -39,9 +39,9 @@ def start_obligations(program: Program, weights: Weights, sizes: Sizes) -> Itera
                     variant="shards" if cut is not None else "stages",
                 )
                 if cut is None:  # where the buffers are laid out alike, the stages are equal now
-                    unequal[axis] = (FALSE, op.origin)
+                    unequal[axis] = (alike(op.kind, "different"), op.origin)
             else:
-                unequal[axis] = (FALSE, op.origin)
+                unequal[axis] = (alike(op.kind, "different"), op.origin)
     for axis, (violation, origin) in unequal.items():
         yield Obligation(
             name=f"start of {weights.name} over {axis}",
@@ -66,18 +66,18 @@ def random_obligations(
         if fact.kind == "shard" and not parts:
             continue  # own parts of shared work: see ambiguous_streams
         several = at_least(members(weights, sizes, line.axis), 2)
-        wrong = line.kind == "different" and not parts
-        odd = line.kind == "same" and parts
+        wrong = both(alike(line.kind, "different"), alike(parts, False))
+        odd = both(alike(line.kind, "same"), alike(parts, True))
         yield Obligation(
             name=f"random streams of {weights.name} over {line.axis}",
             code="SC07",
             weights=weights.name,
             axes=(line.axis,),
-            violation=several if wrong or odd else FALSE,
+            violation=both(several, either(wrong, odd)),
             span=line.origin.span,
             stated=line.origin.stated,
-            variant="same" if odd else "different",
-            warning=odd,
+            variant="same" if odd == TRUE else "different",
+            warning=odd == TRUE,
         )
 
 

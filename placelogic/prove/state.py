@@ -198,22 +198,33 @@ def replica_obligations(
 ) -> Iterator[Obligation]:
     """SC01: devices that update the same element do so from equal gradients."""
     found = [read for read in trace.reads if read.what == "update"]
-    ends = updates(trace)
+    ends = updates(trace, sizes)
 
     def healed(axis: str) -> Formula:
         """The sizes at which a broadcast after the last update makes all copies the root's."""
-        moves = [] if weights.master else [
-            publish for publish in trace.publishes if isinstance(publish.op, BroadcastParams) and axis in publish.op.axes
-        ]
+        moves = (
+            []
+            if weights.master
+            else [
+                publish
+                for publish in trace.publishes
+                if isinstance(publish.op, BroadcastParams) and axis in publish.op.axes
+            ]
+        )
         return either(*(both(when, publish.when) for publish in moves for u, when in ends if publish.order > u.order))
 
     for index, axis in enumerate(program.mesh.axes):
         owners = partial(cuts[axis])
-        if owners == TRUE or (made_alike := healed(axis)) == TRUE:
+        if sizes.always(owners) or sizes.always(made_alike := healed(axis)):
             continue
         several = at_least(members(weights, sizes, axis), 2)
         unequal = [
-            both(read.when, t.when, not_zero(t.scale), several if t.kinds[index].value == "partial" else t.kinds[index].ruined)
+            both(
+                read.when,
+                t.when,
+                not_zero(t.scale),
+                several if t.kinds[index].value == "partial" else t.kinds[index].ruined,
+            )
             for read in found
             for terms in read.terms.values()
             for t in terms

@@ -8,7 +8,7 @@ from placelogic.layers.saved import lay_at
 from placelogic.program import block as bl
 from placelogic.program.operations import inputs
 from placelogic.program.program import Program
-from placelogic.prove.formula import FALSE, at_least
+from placelogic.prove.formula import TRUE, alike, at_least, both, either, negate
 from placelogic.prove.obligations import Obligation
 from placelogic.prove.sizes import Sizes
 
@@ -22,30 +22,30 @@ def stream_obligations(program: Program, sizes: Sizes) -> Iterator[Obligation]:
     for line in layers.drawn:
         dim = _works_on(program, line, line.axis)
         staged = program.stages is not None and program.stages.axis == line.axis  # each has layers of its own
-        wrong = line.kind == "different" and dim is None and not staged
-        odd = line.kind == "same" and dim is not None
+        wrong = both(alike(line.kind, "different"), alike(dim, None), alike(staged, False))
+        odd = both(alike(line.kind, "same"), negate(alike(dim, None)))
         several = at_least(sizes.size(line.axis), 2)
         yield Obligation(
             name=f"random numbers of {line.tensor} in {line.block} over {line.axis}",
             code="FW08",
             weights=None,
             axes=(line.axis,),
-            violation=several if wrong or odd else FALSE,
+            violation=both(several, either(wrong, odd)),
             span=line.origin.span,
             stated=line.origin.stated,
-            variant="same" if odd else "different",
+            variant="same" if odd == TRUE else "different",
             words={"tensor": f"`{line.tensor}`", "dim": dim or ""},
-            warning=odd,
+            warning=odd == TRUE,
             drawn=True,
         )
     for place in layers.counted:
-        split = _counts_on(program, place, place.axis) == "sequence"
+        split = alike(_counts_on(program, place, place.axis), "sequence")
         yield Obligation(
             name=f"positions of {place.tensor} in {place.block} over {place.axis}",
             code="FW08",
             weights=None,
             axes=(place.axis,),
-            violation=at_least(sizes.size(place.axis), 2) if place.kind == "local" and split else FALSE,
+            violation=both(at_least(sizes.size(place.axis), 2), alike(place.kind, "local"), split),
             span=place.origin.span,
             stated=place.origin.stated,
             variant="positions",

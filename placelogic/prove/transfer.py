@@ -79,7 +79,7 @@ class Group(Struct, frozen=True):
             if axis in path.partial | path.copies:
                 kind = Kind("partial" if axis in path.partial else "replicated", cut=kind.cut)
             if axis in path.tied:
-                kind = replace(kind, tied=True)
+                kind = kinds.tie(kind)
             if axis in path.lost:
                 kind = kinds.spoil(kind, at_least(self.members(axis), 2), "comes after values that were no shares")
             moved.append(kind)
@@ -153,7 +153,7 @@ class Group(Struct, frozen=True):
         moved = list(term.kinds)
         for axis in axes:
             index = self.axes.index(axis)
-            moved[index] = kinds.gather(moved[index], self.members(axis)).kind
+            moved[index] = kinds.gather(moved[index], self.members(axis))
         return replace(term, kinds=tuple(moved))
 
 

@@ -24,13 +24,12 @@ from placelogic.program.program import (
     Refresh,
     Weights,
 )
-from placelogic.prove.formula import FALSE, TRUE, Formula, at_least, both, either, test, variables
-from placelogic.prove.kinds import Kind
+from placelogic.prove import kinds
+from placelogic.prove.formula import FALSE, TRUE, Formula, at_least, both, either, made, test, variables
+from placelogic.prove.kinds import Kind, unlike
 from placelogic.prove.ratio import ONE, Ratio, var
-from placelogic.prove.sizes import PER_ITEM, Sizes
-
-TURN = "m."
-"""The variable for the micro-batch of a work item, from 1 to M."""
+from placelogic.prove.sizes import PER_ITEM, TURN, Sizes
+from placelogic.prove.written import Written
 
 
 class Term(Struct, frozen=True):
@@ -171,11 +170,11 @@ def each(buffers: Buffers, change: Callable[[Term], Term]) -> Buffers:
     }
 
 
-def guard(buffers: Buffers, when: Formula) -> Buffers:
+def guard(buffers: Buffers, when: Formula, sizes: Sizes) -> Buffers:
     """The same terms, at these sizes and micro-batches only; what can never be there is dropped."""
     guarded = each(buffers, lambda t: replace(t, when=both(t.when, when)))
     return {
-        buffer: {name: [t for t in terms if t.when != FALSE] for name, terms in value.items()}
+        buffer: {name: [t for t in terms if not sizes.never(t.when)] for name, terms in value.items()}
         for buffer, value in guarded.items()
     }
 
@@ -193,7 +192,7 @@ def unstable(turn: Buffers, next_turn: Buffers) -> Buffers:
     """Terms after many turns: as after `turn` where one more turn changes nothing, else unknown."""
 
     def change(t: Term, n: Term | None) -> Term:
-        moved = TRUE if n is None or n.kinds != t.kinds else test("distinct", t.scale, n.scale)
+        moved = TRUE if n is None else either(test("distinct", t.scale, n.scale), *map(unlike, t.kinds, n.kinds))
         return replace(t, unknown=either(t.unknown, moved), repeats=True)
 
     out: Buffers = {}
@@ -206,11 +205,30 @@ def unstable(turn: Buffers, next_turn: Buffers) -> Buffers:
     return out
 
 
-def same(a: Buffers, b: Buffers) -> bool:
+def miscast(value: Value) -> list[Formula]:
+    """Where the rules, as they stand, come to other kinds than were found."""
+    found = {id(kind): kind for terms in value.values() for term in terms for kind in term.kinds}
+    return [kinds.miscast(kind) for kind in found.values() if kind.raw is not None]
+
+
+def same(a: Buffers, b: Buffers, sizes: Sizes) -> bool:
     """Equal terms, one by one, whatever was noted about how they came about."""
-    return all(
-        [(t.scale, t.kinds, t.when, t.clipped) for t in a.get(buffer, {}).get(name, ())]
-        == [(t.scale, t.kinds, t.when, t.clipped) for t in b.get(buffer, {}).get(name, ())]
-        for buffer in dict.fromkeys([*a, *b])
-        for name in dict.fromkeys([*a.get(buffer, {}), *b.get(buffer, {})])
-    )
+    taken: list[Formula] = []
+    for buffer in dict.fromkeys([*a, *b]):
+        one, other = a.get(buffer, {}), b.get(buffer, {})
+        for name in dict.fromkeys([*one, *other]):
+            terms, others = one.get(name, []), other.get(name, [])
+            if [_worth(t) for t in terms] != [_worth(t) for t in others]:
+                return False
+            taken += [_differ(t, o) for t, o in zip(terms, others) if t is not o]
+    return all(map(sizes.never, taken))
+
+
+def _worth(t: Term) -> tuple[object, ...]:
+    return t.scale, t.kinds, t.when, t.clipped
+
+
+def _differ(t: Term, other: Term) -> Formula:
+    """Where two terms that are found to be equal are not."""
+    apart = Written("not", (Written("same when", (t.when, other.when)),))
+    return made(FALSE, "or", Written("distinct", (t.scale, other.scale)), apart, *map(unlike, t.kinds, other.kinds))

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from placelogic.program.facts import Facts, Flow
 from placelogic.program.program import Origin, Program, Weights
 from placelogic.prove.feeding import runs
-from placelogic.prove.formula import FALSE, TRUE, Formula, at_least, both, either, negate, not_zero
+from placelogic.prove.formula import FALSE, Formula, alike, at_least, both, either, negate, not_zero
 from placelogic.prove.layers import is_plain, when_of
 from placelogic.prove.obligations import Obligation, Through
 from placelogic.prove.sizes import Sizes
@@ -47,21 +47,21 @@ def forward_obligations(program: Program, facts: Facts, sizes: Sizes) -> Iterato
                 code="FW01",
                 weights=weights.name,
                 axes=(),
-                violation=FALSE if weights.master and not weights.frozen else TRUE,
+                violation=negate(both(alike(weights.master, True), alike(weights.frozen, False))),
                 span=origin.span,
                 stated=origin.stated,
                 variant="materialized",
             )
     # Devices that split a sequence attend over one sample together: they share its computation too.
-    apart = {split.axis for split in program.work.splits if split.dim != "sequence"}
+    splitting = {split.axis for split in program.work.splits if split.dim != "sequence"}
     for feed in program.work.feeds:
-        wrong = feed.kind == "different" and feed.axis not in apart
+        apart = both(*(negate(alike(feed.axis, axis)) for axis in splitting))
         yield Obligation(
             name=f"samples along {feed.axis}",
             code="FW02",
             weights=None,
             axes=(feed.axis,),
-            violation=at_least(sizes.size(feed.axis), 2) if wrong else FALSE,
+            violation=both(at_least(sizes.size(feed.axis), 2), alike(feed.kind, "different"), apart),
             span=feed.span,
             stated=True,
             variant="sequence" if feed.axis in program.work.split_axes else "no work",
@@ -95,11 +95,11 @@ def skip_obligations(
 
     `flowing`: weights -> what their step makes of gradients that come as the facts say (None), and otherwise."""
     seen: list[tuple[Weights, Flow | None, list[Read]]] = []
-    yield from _all_or_none(flowing)
+    yield from _all_or_none(flowing, sizes)
     for name, traces in flowing.items():
         for flow, trace in traces:
             acting = ((read, _acts(trace, read)) for read in trace.reads if read.what == "skip")
-            reads = [replace(read, when=both(read.when, acts)) for read, acts in acting if acts != FALSE]
+            reads = [replace(read, when=both(read.when, acts)) for read, acts in acting if not sizes.never(acts)]
             if reads:
                 seen.append((program.group(name), flow, reads))
     rounds = max((len({read.order for read in reads}) for _, _, reads in seen), default=0)
@@ -114,14 +114,14 @@ def _acts(trace: Trace, skip: Read) -> Formula:
     return either(*(runs(read) for read in trace.reads if read.what == "update" and read.order > skip.order))
 
 
-def _all_or_none(flowing: Mapping[str, Sequence[tuple[Flow | None, Trace]]]) -> Iterator[Obligation]:
+def _all_or_none(flowing: Mapping[str, Sequence[tuple[Flow | None, Trace]]], sizes: Sizes) -> Iterator[Obligation]:
     """Where the updates of some weights are skipped, those of all are."""
     skipping: dict[str, Formula] = {}
     idle: dict[str, Read] = {}
     for name, ((_, trace), *_) in flowing.items():
         skips = [read for read in trace.reads if read.what == "skip"]
         skipping[name] = either(*(_acts(trace, read) for read in skips))
-        if skips and skipping[name] != TRUE:
+        if skips and not sizes.always(skipping[name]):
             idle[name] = skips[-1]
     if not idle:
         return
@@ -162,7 +162,7 @@ def _over(
     for weights, flow, read in seen:
         if flow is not None and apart:
             differ = both(when_of(flow.when, sizes), read.when, _differs(program, weights, read, axis, sizes))
-            if differ != FALSE:
+            if not sizes.never(differ):
                 name = f"{decision.name}, by {flow.tensor} of {flow.block}"
                 yield replace(decision, name=name, violation=differ, through=Through(flow, {}))
 

@@ -21,6 +21,7 @@ class Look(Struct, frozen=True):
 
     width: int | None = None
     quiet: bool = False
+    verbose: bool = False
 
     @property
     def excerpt(self) -> int:

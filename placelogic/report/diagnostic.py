@@ -127,21 +127,27 @@ class Obligations(Struct, frozen=True):
 
 
 class Recheck(Struct, frozen=True):
-    """How many of the questions behind a verdict each solver decided. `agreed`: both, alike. `trivial`: none
-    was asked, as exact arithmetic leaves nothing to ask. Where they disagree there is no such count, but an
-    error."""
+    """Of the questions behind a verdict, as they stand, how many each solver decides as the verdict has it."""
 
-    agreed: int = 0
-    only_z3: int = 0
-    only_cvc5: int = 0
-    undecided: int = 0
-    trivial: int = 0
+    questions: int = 0
+    z3: int = 0
+    cvc5: int = 0
+
+
+class Settled(Struct, frozen=True):
+    """An obligation, and what decided it: the normal form alone, or z3 about what that left. `confirmed_by`: the
+    solvers that say the same to the question as it stands."""
+
+    obligation: str
+    by: Literal["normal form", "z3"]
+    confirmed_by: tuple[str, ...] = ()
 
 
 class SpecReport(Struct, frozen=True):
     """`expected`: None without `expect` lines, else whether all were met. `open_sizes`: axes and
     counts without a fixed size; the verdict holds for every value of them. `recheck`: None where no
-    second solver was asked. `accepted`: refuted, and every finding that fails it is accepted."""
+    second solver was asked. `accepted`: refuted, and every finding that fails it is accepted. `settled`: every
+    obligation that was decided."""
 
     name: str
     verdict: Verdict
@@ -153,6 +159,7 @@ class SpecReport(Struct, frozen=True):
     open_sizes: tuple[str, ...] = ()
     recheck: Recheck | None = None
     accepted: bool = False
+    settled: tuple[Settled, ...] = ()
 
 
 class FileReport(Struct, frozen=True):

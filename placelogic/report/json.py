@@ -58,6 +58,7 @@ def _spec(file: FileReport, spec: SpecReport) -> dict[str, Any]:
             "undecided": counts.undecided,
             "stated": counts.stated,
         },
+        "settled": [asdict(one) | {"confirmed_by": list(one.confirmed_by)} for one in spec.settled],
         "recheck": None if spec.recheck is None else asdict(spec.recheck),
         "findings": [_finding(file, finding) for finding in spec.findings],
     }
@@ -76,9 +77,7 @@ def _finding(file: FileReport, finding: Finding) -> dict[str, Any]:
         "factor": finding.factor,
         "counterexample": _counterexample(finding.counterexample),
         "fix": finding.fix,
-        "edit": None
-        if finding.edit is None
-        else {"span": _span(file, finding.edit.span), "text": finding.edit.text},
+        "edit": None if finding.edit is None else {"span": _span(file, finding.edit.span), "text": finding.edit.text},
         "help": finding.help,
         "consequence": finding.consequence,
         "accepted": None if finding.accepted is None else asdict(finding.accepted),

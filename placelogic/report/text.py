@@ -41,9 +41,7 @@ _CLASSES: dict[FaultClass, str] = {
 }
 
 
-def render(
-    report: Report, look: Look = Look(), lines: Callable[[FileReport, Look], list[Line]] | None = None
-) -> str:
+def render(report: Report, look: Look = Look(), lines: Callable[[FileReport, Look], list[Line]] | None = None) -> str:
     """The whole report as plain text; `lines` are those of one file, where not as file_lines has them."""
     out = StringIO()
     printer = Printer(out)
@@ -167,19 +165,16 @@ def _spec(file: FileReport, spec: SpecReport, findings: list[Finding], look: Loo
         lines += wrapped(f"assuming {', '.join(spec.assumptions)}{needed}", look, indent="  ")
     if spec.recheck is not None:
         lines += wrapped(_rechecked(spec.recheck), look, indent="  ")
+    for one in spec.settled if look.verbose else ():
+        also = f", and as it stands by {' and '.join(one.confirmed_by)}" if one.confirmed_by else ""
+        lines += wrapped(
+            f"{one.obligation}: by {'the ' if one.by == 'normal form' else ''}{one.by}{also}", look, indent="  "
+        )
     return [*lines, ()] if blocks else lines
 
 
 def _rechecked(counts: Recheck) -> str:
-    parts = [
-        (counts.agreed, "agreed"),
-        (counts.only_z3, "decided by z3 only"),
-        (counts.only_cvc5, "decided by cvc5 only"),
-        (counts.undecided, "decided by neither"),
-    ]
-    counted = ", ".join(f"{count} {what}" for count, what in parts if count) or "nothing was asked"
-    rest = f"; {counts.trivial} needed no solver" if counts.trivial else ""
-    return f"rechecked with cvc5: {counted}{rest}"
+    return f"rechecked as it stands: z3 {counts.z3} of {counts.questions}, cvc5 {counts.cvc5} of {counts.questions}"
 
 
 def _verdict(file: FileReport, spec: SpecReport, look: Look) -> list[Line]:

@@ -32,7 +32,9 @@ OPTIONS = {"EX02": ["--require-stated"], "UN01": ["--rlimit", "200000"]}
 EXIT = {"VA": 3, "UN": 3, "NT": 0}
 """By family; the others are refuted or not as expected, 1."""
 
-ELSEWHERE = {"PL", "UN02", "NT02", "NT06", "CL02"} | {code for code in codes() if code.startswith(("UB", "NT2"))}
+ELSEWHERE = {"PL", "UN02", "UN04", "NT02", "NT06", "CL02"} | {
+    code for code in codes() if code.startswith(("UB", "NT2"))
+}
 """Errors in the input; tests below; what a second solver says; tests of costs; what is about a configuration (tests/frontends)."""
 
 

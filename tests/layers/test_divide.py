@@ -158,7 +158,8 @@ def test_what_the_solver_gives_up_on_is_told() -> None:
     """The first of two; neither counts as violated, nor as met."""
 
     class Tired:
-        def check(self, condition: Formula) -> Answer:
+        def check(self, condition: Formula, model: bool) -> Answer:
+            assert model
             return Answer("unknown", reason=f"question {condition}")
 
     (spec,) = elaborate_file(

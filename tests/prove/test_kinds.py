@@ -34,7 +34,7 @@ RULES: dict[str, Rule] = {
     "mean": reduce("mean"),
     "sum into S": reduce("sum", ROWS),
     "mean into S": reduce("mean", ROWS),
-    "gather": kinds.gather,
+    "gather": lambda kind, size: kinds.Moved(kinds.gather(kind, size)),
     "route": route,
 }
 

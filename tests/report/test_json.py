@@ -18,6 +18,7 @@ from placelogic.report.diagnostic import (
     Obligations,
     Recheck,
     Report,
+    Settled,
     SpecReport,
     TextEdit,
 )
@@ -32,7 +33,15 @@ FINDING = Finding(
     TextEdit(Span("a.place", 1, 2, 3, 4), ""),
 )  # fmt: skip
 BARE = Finding("PL900", "warning", "ü", NOWHERE)
-IMPORTED = Finding("SC01", "note", "m", Span("lib.place", 1, 1, 1, 2), consequence=True, help="h", accepted=Acceptance("comment", "why"))
+IMPORTED = Finding(
+    "SC01",
+    "note",
+    "m",
+    Span("lib.place", 1, 1, 1, 2),
+    consequence=True,
+    help="h",
+    accepted=Acceptance("comment", "why"),
+)
 REPORT = Report(
     (
         FileReport(
@@ -47,7 +56,8 @@ REPORT = Report(
                     (FINDING, BARE, IMPORTED),
                     False,
                     ("dp",),
-                    Recheck(4, 1, 0, 0, 9),
+                    Recheck(14, 14, 13),
+                    settled=(Settled("gradient of attn at the update", "normal form", ("z3", "cvc5")),),
                 ),
                 SpecReport("b", "proved"),
             ),
@@ -95,7 +105,10 @@ def test_the_form() -> None:
     spec = report["files"][0]["specs"][0]
     assert spec["verdict"] == "refuted"
     assert spec["obligations"] == {"proved": 2, "refuted": 1, "undecided": 0, "stated": 1}
-    assert spec["recheck"] == {"agreed": 4, "only_z3": 1, "only_cvc5": 0, "undecided": 0, "trivial": 9}
+    assert spec["recheck"] == {"questions": 14, "z3": 14, "cvc5": 13}
+    assert spec["settled"] == [
+        {"obligation": "gradient of attn at the update", "by": "normal form", "confirmed_by": ["z3", "cvc5"]}
+    ]
     assert report["files"][0]["specs"][1]["recheck"] is None
     assert spec["findings"][0] == {
         "code": "GI02",
