@@ -28,6 +28,8 @@ HOMES = {
     "pygls": ("editor",),
     "yaml": ("frontends",),
     "tomli": ("gate",),
+    "tree_sitter": ("frontends",),
+    "tree_sitter_bash": ("frontends",),
     "tomllib": ("gate",),
     "lsprotocol": ("editor",),
     "pygments": ("editor",),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from placelogic.frontends.config import Config
@@ -162,3 +164,80 @@ def test_a_script_without_arguments(text: str) -> None:
     with pytest.raises(SpecError) as caught:
         read_arguments(text, "run.sh")
     assert caught.value.problems[0].code == "PL507"
+
+
+def settings(text: str, path: str = "run.sh") -> dict[str, object]:
+    found = plain(read_arguments(text, path))
+    assert isinstance(found, dict)
+    return found
+
+
+def test_what_a_shell_makes_of_variables() -> None:
+    text = """\
+NODES=2
+GPUS=$((NODES * 8))
+TP=${TENSOR:-4}
+NAME=${NODES:+many}
+ARGS=(--num-layers "$((GPUS / 2))" --lr 1e-4)
+ARGS+=(--sequence-parallel)
+EXTRA="--hidden-size 64"
+EXTRA+=" --seed 1"
+python t.py "${ARGS[@]}" $EXTRA --tensor-model-parallel-size $TP --name ${NAME} --rank ${10} --host $HOST
+"""
+    assert settings(text) == {
+        "num-layers": "8", "lr": "1e-4", "sequence-parallel": True, "hidden-size": "64", "seed": "1",
+        "tensor-model-parallel-size": "4", "name": "many", "rank": "${10}", "host": "$HOST",
+    }  # fmt: skip
+
+
+def test_branches_on_values_that_are_known() -> None:
+    text = """\
+SIZE=7b
+case $SIZE in
+  7b|8b) LAYERS=32 ;;
+  *) LAYERS=80 ;;
+esac
+if [ "$LAYERS" -gt 40 ]; then TP=8; elif [[ $SIZE == 7b && $LAYERS -eq 32 ]]; then TP=2; else TP=1; fi
+[ $TP -gt 1 ] && SP=--sequence-parallel
+((TP == 1)) && SP=
+run() {
+  python t.py --num-layers $1 --tensor-model-parallel-size $TP $SP
+}
+run $LAYERS
+"""
+    assert settings(text) == {"num-layers": "32", "tensor-model-parallel-size": "2", "sequence-parallel": True}
+
+
+def test_text_for_another_program_is_no_argument() -> None:
+    text = "cat <<EOF > config.yaml\n--num-layers 96\nEOF\npython t.py --num-layers 12\n"
+    assert settings(text) == {"num-layers": "12"}
+
+
+def test_what_one_branch_gives_has_to_be_said() -> None:
+    text = 'ARGS=(--num-layers 12)\nif [ "$LARGE" = 1 ]; then\n  ARGS+=(--sequence-parallel)\nfi\npython t.py "${ARGS[@]}"\n'
+    config = Config("run.sh", read_arguments(text, "run.sh"), loose=True)
+    assert config.get("num-layers", int).value == 12
+    with pytest.raises(SpecError) as caught:
+        config.get("sequence-parallel", bool)
+    (problem,) = caught.value.problems
+    assert (problem.code, problem.span.line) == ("PL506", 3)
+    assert problem.message == "`sequence-parallel` is given in one branch of this script, which is not run, and not in another"
+
+
+def test_what_a_script_sources(tmp_path: Path) -> None:
+    (tmp_path / "sizes.sh").write_text("LAYERS=12\nMODEL_ARGS=(--num-layers $LAYERS)\n")
+    path = str(tmp_path / "run.sh")
+    text = 'source sizes.sh\nsource venv/bin/activate\npython t.py "${MODEL_ARGS[@]}" --seed 1\n'
+    assert settings(text, path) == {"num-layers": "12", "seed": "1"}
+    with pytest.raises(SpecError) as caught:
+        read_arguments("source gone.sh\npython t.py --num-layers 12\n", path)
+    (problem,) = caught.value.problems
+    assert problem.code == "PL506" and problem.message == "`gone.sh`, which this script sources, is not there"
+    (tmp_path / "sizes.sh").write_text("source sizes.sh\n")
+    with pytest.raises(SpecError) as caught:
+        read_arguments(text, path)
+    assert "sources itself" in caught.value.problems[0].message
+
+
+def test_arguments_that_another_script_sources() -> None:
+    assert settings("MODEL_ARGS=(\n  --num-layers 12\n  --hidden-size 64\n)\n") == {"num-layers": "12", "hidden-size": "64"}
