@@ -110,6 +110,7 @@ def test_toml() -> None:
         ("a 1", 1, "`=` is expected"),
         ("a = ", 1, "a value is expected"),
         ("a = 1 b = 2", 1, "the end of the line"),
+        ('a = 1\nb = "c:\\data"', 2, "is a backslash meant to stand alone"),
     ],
 )
 def test_broken_toml(text: str, line: int, said: str) -> None:
@@ -117,6 +118,11 @@ def test_broken_toml(text: str, line: int, said: str) -> None:
         read_toml(text, "a.toml")
     (problem,) = caught.value.problems
     assert problem.code == "PL500" and problem.span.line == line and said in problem.message
+
+
+def test_texts_of_toml() -> None:
+    text = 'a = "one\\ttwo\\n\\u00e9"\nb = \'c:\\data\'\n"c d" = """x\ny"""\n'
+    assert plain(read_toml(text, "a.toml")) == {"a": "one\ttwo\n\u00e9", "b": "c:\\data", "c d": "x\ny"}
 
 
 SCRIPT = """\

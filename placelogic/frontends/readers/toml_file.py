@@ -89,7 +89,8 @@ class _Reader(Struct):
             if match is None:
                 raise self.wrong("a name is expected here")
             self.position = match.end()
-            found.append((match[0].strip("\"'"), self.span(match.start(), match.end())))
+            name = self.text_of(match[0], match.start()) if match[0][0] in "\"'" else match[0]
+            found.append((name, self.span(match.start(), match.end())))
             if not self.take("."):
                 return found
 
@@ -123,8 +124,7 @@ class _Reader(Struct):
                 continue
             self.position = match.end()
             if pattern is _TEXT:
-                raw = next(part for part in match.groups() if part is not None)
-                return re.sub(r"\\(.)", r"\1", raw) if match[0].startswith('"') else raw
+                return self.text_of(match[0], match.start())
             if pattern is _WORD:
                 return match[0] == "true"
             digits = match[0].replace("_", "")
@@ -132,6 +132,18 @@ class _Reader(Struct):
                 raise self.wrong("this number is too long")
             return int(digits, 0) if re.fullmatch(r"[+-]?(?:0[xob]\w+|[1-9]\d*|0)", digits) else float(digits)
         raise self.wrong("a value is expected here")
+
+    def text_of(self, quoted: str, start: int) -> str:
+        """What a text in quotes says."""
+        try:
+            import tomllib
+        except ImportError:  # before Python 3.11
+            import tomli as tomllib
+        try:
+            return tomllib.loads(f"text = {quoted}")["text"]
+        except tomllib.TOMLDecodeError:
+            self.position = start
+            raise self.wrong("this text is no text of TOML: is a backslash meant to stand alone?") from None
 
     def take(self, sign: str) -> bool:
         self.skip(_INLINE)
