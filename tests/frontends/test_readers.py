@@ -117,14 +117,14 @@ f = [1_000, -inf, 6.5e-3, +7]
     ("text", "line", "said"),
     [
         ("a = 1\na = 2", 2, "given twice"),
-        ('a = 1\nb = "\\q"', 2, "this is not TOML"),
-        ("a = 012", 1, "this is not TOML"),
+        ("a = 012", 1, "neither a number nor a text"),
         ('a = 1\n"" = 2', 2, "an empty name"),
         ("[[a]]", 1, "a list of tables"),
         ("a = 1979-05-27", 1, ""),
         ("a 1", 1, "`=` is expected"),
         ("a = ", 1, "a value is expected"),
         ("a = 1 b = 2", 1, "the end of the line"),
+        ('a = 1\nb = "c:\\data"', 2, "is a backslash meant to stand alone"),
     ],
 )
 def test_broken_toml(text: str, line: int, said: str) -> None:
@@ -132,6 +132,11 @@ def test_broken_toml(text: str, line: int, said: str) -> None:
         read_toml(text, "a.toml")
     (problem,) = caught.value.problems
     assert problem.code == "PL500" and problem.span.line == line and said in problem.message
+
+
+def test_texts_of_toml() -> None:
+    text = 'a = "one\\ttwo\\n\\u00e9"\nb = \'c:\\data\'\n"c d" = """x\ny"""\n'
+    assert plain(read_toml(text, "a.toml")) == {"a": "one\ttwo\n\u00e9", "b": "c:\\data", "c d": "x\ny"}
 
 
 SCRIPT = """\

@@ -95,7 +95,7 @@ class _Reader(Struct):
             if match is None:
                 raise self.wrong("a name is expected here")
             self.position = match.end()
-            (name,) = self.read(f"{match[0]} = 0", match)
+            (name,) = self.read(f"{match[0]} = 0", match.start())
             if not name:  # tables keep their own place there
                 raise self.wrong("an empty name is not read here")
             found.append((name, self.span(match.start(), match.end())))
@@ -133,17 +133,18 @@ class _Reader(Struct):
             self.position = match.end()
             if pattern is _NUMBER and len(match[0]) > MAX_DIGITS:
                 raise self.wrong("this number is too long")
-            return self.read(f"value = {match[0]}", match)["value"]
+            return self.read(f"value = {match[0]}", match.start())["value"]
         raise self.wrong("a value is expected here")
 
-    def read(self, line: str, match: re.Match[str]) -> dict[str, Any]:
+    def read(self, line: str, start: int) -> dict[str, Any]:
         """What a line of one name or one value says. The library gives no places, so it is asked one by one."""
         try:
             return tomllib.loads(line)
-        except ValueError as error:
-            said = str(error).split(" (at ")[0]
-            message = f"this is not TOML: {said[:1].lower()}{said[1:]}"
-            raise SpecError(Problem("PL500", message, self.span(match.start(), match.end()))) from None
+        except ValueError:  # also for a number that is too long
+            self.position = start
+            if "\\" in line:
+                raise self.wrong("this text is no text of TOML: is a backslash meant to stand alone?") from None
+            raise self.wrong("this is neither a number nor a text as TOML writes them") from None
 
     def take(self, sign: str) -> bool:
         self.skip(_INLINE)
