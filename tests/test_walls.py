@@ -27,8 +27,10 @@ HOMES = {
     "numpy": ("cost", "replay"),
     "pygls": ("editor",),
     "yaml": ("frontends",),
-    "tomli": ("gate",),
-    "tomllib": ("gate",),
+    "tomli": ("gate", "frontends"),
+    "tree_sitter": ("frontends",),
+    "tree_sitter_bash": ("frontends",),
+    "tomllib": ("gate", "frontends"),
     "lsprotocol": ("editor",),
     "pygments": ("editor",),
 }

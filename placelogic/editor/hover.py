@@ -11,7 +11,7 @@ from placelogic.editor.names import Occurrence, at
 from placelogic.editor.text import Text
 from placelogic.program.catalog import SCHEDULES, STATES
 from placelogic.program.expr import show
-from placelogic.program.program import Layout, Program, Weights
+from placelogic.program.program import Cut, Layout, Program, Weights
 from placelogic.source import Span
 from placelogic.syntax import ast
 
@@ -172,12 +172,16 @@ def _statements(file: ast.File) -> tuple[ast.Statement, ...]:
     return first.body if isinstance(first, ast.SpecDef) else file.statements
 
 
+def _dimension(cut: Cut) -> str:
+    return f"{cut.dim} of {cut.buffer}" if cut.buffer else str(cut.dim)
+
+
 def _placed(program: Program, layout: Layout) -> str:
     """`S* over dp, S(out) over tp`; R where nothing is cut."""
     if layout.materialized is not None:
         return "M"
     cuts = [
-        f"{cut.letter}{f'({cut.dim})' if cut.dim else ''} over {program.mesh.label(cut.axes)}" for cut in layout.cuts
+        f"{cut.letter}{f'({_dimension(cut)})' if cut.dim else ''} over {program.mesh.label(cut.axes)}" for cut in layout.cuts
     ]
     text = ", ".join(cuts).replace("*", "\\*") or "R"
     return f"O: {text}" if layout.host is not None else text

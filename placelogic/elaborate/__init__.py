@@ -42,6 +42,7 @@ Codes of the problems found here (PL0 files, PL2 names, PL3 meaning, PL4 arithme
     PL347  routed experts not dealt out whole               PL348  a skip with nothing to look at
     PL350  a size given by an axis            PL351  attention over no split sequence
     PL349  an elementwise optimizer gathers                    PL352  what an optimizer needs is not clear
+    PL353  a buffer that is not flat has a name
     PL370  shapes that do not fit
     PL371  experts and no router              PL372  an operation with weights of another kind
     PL373  a block that does not read         PL374  a tensor that nothing uses

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from placelogic.elaborate.count import dims_in_use
 from placelogic.elaborate.log import Item, Log
@@ -45,7 +46,7 @@ class _Say(Struct, frozen=True):
     @property
     def what(self) -> object:
         mode = self.placed.entry.mode
-        return "R" if mode.letter in ("R", "M") else (mode.letter, mode.dim, self.product)
+        return "R" if mode.letter in ("R", "M") else (mode.letter, mode.dim, mode.buffer, self.product)
 
 
 def read_places(items: Sequence[Item], sizes: Declared, groups: Groups, log: Log) -> tuple[Placement, ...]:
@@ -78,6 +79,9 @@ def _check_dim(
     dim = entry.mode.dim
     if dim is None:
         return
+    if entry.mode.buffer is not None and dim != "flat":
+        log.at(item, "PL353", f"`on {dim} of {entry.mode.buffer}` names a buffer, and only flat ones have names", entry.span,
+               f"write `on {dim}`, or `on flat of {entry.mode.buffer}`")  # fmt: skip
     if entry.state == "activations":
         if dim not in ACTIVATION_DIMS:
             log.at(item, "PL218", f"activations have no dimension `{dim}`", entry.span,
@@ -134,6 +138,24 @@ def layout(
     return Layout(_cuts(winners, sizes.mesh().axes), host, materialized, None), list(conflicts.values())
 
 
+def with_members(layouts: Mapping[str, Mapping[str, Layout]]) -> dict[str, dict[str, Layout]]:
+    """The layouts of all weights, by state, with what is in every flat buffer that has a name."""
+    inside: dict[tuple[str, str | None, Axes], tuple[str, ...]] = {}
+    for name, states in layouts.items():
+        for state, found in states.items():
+            for cut in found.cuts:
+                key = state, cut.buffer, cut.axes
+                inside[key] = (*inside.get(key, ()), name)
+
+    def named(state: str, cut: Cut) -> Cut:
+        return cut if cut.buffer is None else replace(cut, members=inside[state, cut.buffer, cut.axes])
+
+    return {
+        name: {state: replace(found, cuts=tuple(named(state, cut) for cut in found.cuts)) for state, found in states.items()}
+        for name, states in layouts.items()
+    }
+
+
 def check_loose_ends(groups: Groups, stages: Stages | None, layouts: Mapping[str, Mapping[str, Layout]], log: Log) -> None:
     """`used on first` without an axis, in a spec that deals out layers by hand: which axis is meant?"""
     if stages is not None:
@@ -188,7 +210,7 @@ def _cuts(winners: dict[str, _Say], mesh: Axes) -> tuple[Cut, ...]:
             continue
         letter: Letter = "S" if mode.letter == "S" else "S*"
         kept = tuple(atom for atom in say.product if atom in winners and winners[atom].order == say.order)
-        cuts[say.order] = Cut(kept, letter, mode.dim, say.placed.origin)
+        cuts[say.order] = Cut(kept, letter, mode.dim, say.placed.origin, mode.buffer)
     return tuple(cuts.values())
 
 
@@ -217,7 +239,8 @@ _WORDS = {"R": "replicated", "S": "sharded", "S*": "gathered", "M": "materialize
 
 def _mode(say: _Say, axes: str) -> str:
     mode = say.placed.entry.mode
-    return f"{_WORDS[mode.letter]}{f' on {mode.dim}' if mode.dim else ''} over {axes}"
+    buffer = f" of {mode.buffer}" if mode.buffer else ""
+    return f"{_WORDS[mode.letter]}{f' on {mode.dim}{buffer}' if mode.dim else ''} over {axes}"
 
 
 # --- what goes with placements ----------------------------------------------------------------

@@ -83,7 +83,6 @@ def resolve(name: str, items: Sequence[Item], span: Span, fixed: Mapping[str, in
 
     placed = placements.read_places(items, sizes, groups, log)
     reshards = placements.read_reshards(items, sizes, groups, log)
-    weights: list[Weights] = []
     everywhere: dict[str, dict[str, Layout]] = {}
     conflicts: list[Conflict] = []
     for group in groups.members:
@@ -98,7 +97,8 @@ def resolve(name: str, items: Sequence[Item], span: Span, fixed: Mapping[str, in
         hosted.check_hosted(group, layouts, log)
         placements.check_routed(group, layouts["params"], work.splits, log)
         everywhere[group.name] = layouts
-        weights.append(_weights(group, layouts, items, groups, sizes, log))
+    everywhere = placements.with_members(everywhere)
+    weights = [_weights(group, everywhere[group.name], items, groups, sizes, log) for group in groups.members]
     placements.check_loose_ends(groups, stages, everywhere, log)
     if layers is not None and layers.blocks and not log.problems:
         from placelogic.elaborate.across import check_across

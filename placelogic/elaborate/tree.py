@@ -200,7 +200,7 @@ def _cut(group: Weights, axes: Axes, layouts: dict[str, Layout]) -> ast.PlaceStm
     entries = []
     for state, cut in cuts.items():
         if cut is not None:
-            mode = ast.Mode(cut.letter, cut.dim, False, NOWHERE)
+            mode = ast.Mode(cut.letter, cut.dim, False, NOWHERE, cut.buffer)
         elif whole and len(layouts) == len(STATES) and not group.frozen:
             mode = ast.Mode("R", None, False, NOWHERE)
         else:

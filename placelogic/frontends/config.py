@@ -153,6 +153,9 @@ class Config(Struct):
 
 
 def _two_values(name: str, value: Value) -> Problem:
+    if value.over is None:
+        message = f"`{name}` is given in one branch of this script, which is not run, and not in another"
+        return Problem("PL506", message, value.span, f"say it: `--set {name}={shell(told(value))}`, or `--set {name}=null`")
     first = f"{told(value.over)} in line {value.over.span.line}" if value.over else "another"
     message = f"`{name}` has two values in this script, which is not run: {first}, and {told(value)}"
     return Problem("PL506", message, value.span, f"say which with `--set {name}={shell(told(value))}`")

@@ -5,17 +5,11 @@ from __future__ import annotations
 from placelogic.compat import assert_never
 from placelogic.layers.wants import PARTIAL
 from placelogic.program import block as bl
-from placelogic.program.expr import Binary, Expr, Name, number
 from placelogic.program.ops import Origin
 from placelogic.program.plan import Move
 
 Lay = str | None
 """None: whole on every device; a dimension: cut on it; `PARTIAL`."""
-
-
-def one_of(axis: str) -> Expr:
-    """The factor of a mean over the axis."""
-    return Binary("/", number(1), Name(axis))
 
 
 def crossing(come: Lay, target: Lay, part: bool, origin: Origin) -> tuple[Move, Move]:
@@ -34,22 +28,21 @@ def crossing(come: Lay, target: Lay, part: bool, origin: Origin) -> tuple[Move, 
     return Move("exchange", origin, come, target), Move("exchange", origin, target, come)
 
 
-def written(op: bl.Collective, axis: str) -> tuple[tuple[Move, Move], Lay]:
+def written(op: bl.Collective) -> tuple[tuple[Move, Move], Lay]:
     """The moves of a collective that a person wrote, and how its output lies.
 
     What comes back is its transpose, as automatic differentiation has it: each device hands back what it did with what
-    it got, and these are added up (DECISIONS 9 in docs/semantics.md). A sum alone hands a whole gradient on; where
+    it got, and these are added up (docs/semantics.md, "Derived and stated"). A sum alone hands a whole gradient on; where
     readers leave shares of it, these are added up before (`crossing`)."""
     origin = op.origin
     match op.kind:
         case "reduce":
-            return (Move(op.op or "sum", origin), Move("none", origin)), None
+            assert op.op is not None
+            return (Move(op.op, origin), Move("none", origin)), None
         case "gather":
             return (Move("gather", origin, op.dim), Move("scatter", origin, op.dim)), None
         case "slice":
             return (Move("slice", origin, op.dim), Move("pad", origin, op.dim)), op.dim
-        case "reduce_scatter" if op.op == "mean":
-            return (Move("scatter_mean", origin, op.dim), Move("gather", origin, op.dim, scale=one_of(axis))), op.dim
         case "reduce_scatter":
             return (Move("scatter", origin, op.dim), Move("gather", origin, op.dim)), op.dim
         case "all_to_all":

@@ -11,7 +11,7 @@ from placelogic.layers.record import Gradient
 from placelogic.layers.values import Part, Term
 from placelogic.layers.walk import Walk
 from placelogic.program.block import Block
-from placelogic.program.expr import Compare, number
+from placelogic.program.expr import Compare, Num, number
 from placelogic.program.facts import Flow, Need, Parts, Path, When
 from placelogic.program.operations import weights_of
 from placelogic.program.program import Program
@@ -33,7 +33,7 @@ def flows(program: Program, every: Sequence[Case], nominal: Walk) -> tuple[tuple
             weights = weights_of(op)
             assert weights is not None
             for times, paths in _reached(gradient, case, usual[gradient.block, gradient.index]):
-                if len(paths) == times and all(map(_is_plain, paths)):
+                if all(map(_is_plain, paths)) and sum(path.scale.value for path in paths) == times:  # type: ignore[union-attr]
                     plain.add(weights)
                     continue
                 beyond = case.unknown.get(gradient.layer)
@@ -79,7 +79,7 @@ def _path(term: Term, usual: frozenset[str]) -> Path:
 
 
 def _is_plain(path: Path) -> bool:
-    return path.scale == number(1) and not (path.partial or path.copies or path.tied or path.lost)
+    return isinstance(path.scale, Num) and not (path.partial or path.copies or path.tied or path.lost)
 
 
 def needs(every: Sequence[Case], blocks: Sequence[Block]) -> tuple[Need, ...]:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from placelogic.layers.crossing import one_of
 from placelogic.problem import Problem, SpecError
 from placelogic.program.block import Block, Layers, Override
-from placelogic.program.expr import Binary
+from placelogic.program.expr import Binary, Name, number
 from placelogic.program.facts import Crossing
 from placelogic.program.plan import Boundary, Move, Plan
 
@@ -149,7 +148,7 @@ def handed_back(forward: Move, derived: Move, override: Override, axis: str) -> 
             if by in ("sum", "gather"):
                 return Move("gather", origin, forward.dim, scale=scale)
             if by == "mean":
-                share = one_of(axis)
+                share = Binary("/", number(1), Name(axis))
                 return Move("gather", origin, forward.dim, scale=share if scale is None else Binary("*", share, scale))
             if by == "none":
                 return Move("pad", origin, forward.dim, scale=scale)

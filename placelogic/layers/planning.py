@@ -257,7 +257,7 @@ class AxisPlan(Struct):
         self._take(index, 0, come)
         if self.axis not in op.axes:
             return come
-        (there, back), lay = written(op, self.axis)
+        (there, back), lay = written(op)
         line = self.said(op)
         if line is not None and not back.idle:  # in so many words what comes back: part of what was written
             scale = line.scale if line.axes[0] == self.axis else None

@@ -7,7 +7,9 @@ per axis on which dimension the local arrays are cut; what is cut has no shares 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
+from fractions import Fraction
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -50,15 +52,24 @@ class Term(Struct, frozen=True):
 
 
 class Part(Struct, frozen=True):
-    """`times`: how often one device has it, which is as often as there are terms."""
+    """`times`: how often one device has it."""
 
     times: int = 1
     terms: tuple[Term, ...] = (Term(),)
 
     @property
     def right(self) -> bool:
-        """Whole everywhere, and once, whatever the sizes are."""
-        return all(term.same == Term().same for term in self.terms) and len(self.terms) == self.times
+        """Whole everywhere, and as often as on one device, whatever the sizes are."""
+        whole = all(replace(term, scale=ONE).same == Term().same and not term.scale.powers for term in self.terms)
+        return whole and sum(term.scale.number for term in self.terms) == self.times
+
+    @property
+    def worth(self) -> frozenset[object]:
+        """Equal for parts whose terms are alike, each as often for what one device has."""
+        found: Counter[object] = Counter()
+        for term in self.terms:
+            found[_by_number(term)] += term.scale.number / self.times
+        return frozenset(found.items())
 
 
 class Value(Struct, frozen=True):
@@ -76,9 +87,17 @@ def fresh(shape: Shape, name: tuple[int, ...] = ()) -> Value:
 
 def signature(value: Value) -> frozenset[object]:
     """Equal for values that are worth the same, whatever they are made of."""
-    return frozenset(
-        (part.times, tuple(sorted(map(repr, (term.same for term in part.terms))))) for part in value.parts.values()
-    )
+    plain = {key: tuple(map(_untold, part.terms)) for key, part in value.parts.items()}
+    return frozenset(replace(part, terms=plain[key]).worth for key, part in value.parts.items())
+
+
+def _untold(term: Term) -> Term:
+    """Only what decides what it is worth."""
+    return replace(term, counted=frozenset(), through=(), summed_in_place=frozenset())
+
+
+def _by_number(term: Term) -> Term:
+    return replace(term, scale=replace(term.scale, number=Fraction(1)))
 
 
 def added(values: Iterable[Value]) -> Value:
@@ -97,7 +116,7 @@ def merged(value: Value) -> Value:
     groups: dict[object, list[Key]] = {}
     reduced = dict(_once_each(key, part) for key, part in value.parts.items())
     for key, part in reduced.items():
-        groups.setdefault((part.times, frozenset_of(part.terms)), []).append(key)
+        groups.setdefault(part.worth, []).append(key)
     parts = {}
     for keys in groups.values():
         first = reduced[keys[0]]
@@ -106,15 +125,25 @@ def merged(value: Value) -> Value:
 
 
 def _once_each(key: Key, part: Part) -> tuple[Key, Part]:
-    """What is there n times, alike, where one device has it n times, is as right as one of it. It is called
-    otherwise from here on: added to what it is made of, it would count n times."""
-    if 1 < part.times == len(part.terms) and len({term.same for term in part.terms}) == 1:
-        return frozenset([(hash(key), part.times, -1)]), Part(1, part.terms[:1])
+    """Terms that are alike are one, as often as all of them: factors are all that tells them apart, and none cancels
+    another. What is alike throughout, n times where one device has it n times, is as right as one of it; it is
+    called otherwise from here on: added to what it is made of, it would count n times."""
+    if len(part.terms) > 1:
+        numbers: dict[Term, Fraction] = {}
+        rest = []
+        for term in part.terms:
+            if term.scale.number > 0:
+                alike = _by_number(term)
+                numbers[alike] = numbers.get(alike, Fraction(0)) + term.scale.number
+            else:
+                rest.append(term)
+        folded = (replace(one, scale=replace(one.scale, number=number)) for one, number in numbers.items())
+        part = Part(part.times, (*folded, *rest))
+    if part.times > 1 and len(part.terms) == 1:
+        (term,) = part.terms
+        once = replace(term, scale=replace(term.scale, number=term.scale.number / part.times))
+        return frozenset([(hash(key), part.times, -1)]), Part(1, (once,))
     return key, part
-
-
-def frozenset_of(terms: Iterable[Term]) -> tuple[object, ...]:
-    return tuple(sorted((repr(term.same), repr(term.through)) for term in terms))
 
 
 def through(value: Value, name: int) -> Value:

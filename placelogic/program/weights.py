@@ -17,17 +17,27 @@ Letter = Literal["S", "S*"]
 
 class Cut(Struct, frozen=True):
     """One S or S* entry of a layout: `axes` (an atom, or a product by its row-major index)
-    cut dimension `dim`. `dim` None: a dimension of its own, that nothing else cuts."""
+    cut dimension `dim`. `dim` None: a dimension of its own, that nothing else cuts. `buffer`: the name of a flat buffer
+    that several weights share, `members`, in the order in which they are declared."""
 
     axes: Axes
     letter: Letter
     dim: str | None
     origin: Origin
+    buffer: str | None = None
+    members: tuple[str, ...] = ()
 
     @property
     def dimension(self) -> str:
-        """A name equal for cuts of the same dimension. Unnamed cuts get `@axes`."""
+        """A name equal for cuts of the same dimension. Unnamed cuts get `@axes`; a buffer is what is in it."""
+        if len(self.members) > 1:
+            return f"flat of {', '.join(self.members)}"
         return self.dim if self.dim is not None else "@" + "*".join(self.axes)
+
+
+def is_flat(dimension: str) -> bool:
+    """Whether it is that of a flat buffer."""
+    return dimension == "flat" or dimension.startswith("flat of ")
 
 
 class Layout(Struct, frozen=True):

@@ -146,7 +146,7 @@ def of_flow(program: Program, sizes: Sizes, one: Obligation, env: Mapping[str, i
     return sentence, rows_of(table) if followed else (), crossing.origin.span
 
 
-_RETURNS = {"gather": "slice", "slice": "gather", "broadcast": "none", "reduce": "sum", "reduce_scatter": "gather"}
+_RETURNS = {"gather": "slice", "slice": "gather", "broadcast": "none", "reduce": "sum"}
 """What an implementation may hand back instead of the transpose of a collective."""
 
 

@@ -54,7 +54,7 @@ def _flat(program: Program) -> Iterator[str]:
         for weights in program.weights:
             for names, layout in zip(members, (weights.params, weights.optimizer_state, weights.gradients)):
                 cut = layout.cut(axis)
-                if cut is not None and cut.dim == "flat":
+                if cut is not None and cut.dim == "flat" and cut.buffer is None:
                     names.add(weights.name)
         if len({frozenset(names) for names in members if names}) > 1:
             yield f"every weight group has a flat buffer of its own over {axis}"

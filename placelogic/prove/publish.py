@@ -20,6 +20,7 @@ from placelogic.program.program import (
     Step,
     Weights,
 )
+from placelogic.program.weights import is_flat
 from placelogic.prove.feeding import updates
 from placelogic.prove.formula import FALSE, TRUE, Formula, at_least, both, either, negate
 from placelogic.prove.obligations import Obligation
@@ -167,7 +168,7 @@ class _Copies:
         uses = self.weights.uses
         if uses is None or uses.axis != axis:
             return FALSE
-        flat = [a for a, found in self.cuts.items() if any(shard.cut[-1][0] == "flat" for shard in found)]
+        flat = [a for a, found in self.cuts.items() if any(is_flat(shard.cut[-1][0]) for shard in found)]
         waiting = either(*(self.stale[a] for a in flat if a not in axes))
         return either(self._apart(axis), both(at_least(members(self.weights, self.sizes, axis), 2), waiting))
 

@@ -16,6 +16,7 @@ from placelogic.program.program import (
     Weights,
     flat,
 )
+from placelogic.program.weights import is_flat
 from placelogic.prove.alignment import apart, same_dimension
 from placelogic.prove.feeding import updates
 from placelogic.prove.formula import TRUE, Formula, at_least, both, either, negate, not_zero
@@ -189,7 +190,7 @@ def _whole(weights: Weights, cut: Stack) -> bool:
     if optimizer.needs is Needs.ROW and dimension in weights.dims:
         return dimension not in optimizer.along
     routed = all(axis in weights.routed for _, axes in cut for axis in axes)
-    return routed and dimension not in ("flat", *weights.dims)
+    return routed and not is_flat(dimension) and dimension not in weights.dims
 
 
 def replica_obligations(

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from placelogic.compat import assert_never
 from placelogic.program.facts import Fact, Flow, Path
 from placelogic.program.program import GatherGradients, LossTerm, Op, Program, Reduce, Scale, ScaleLoss, Weights
+from placelogic.program.weights import is_flat
 from placelogic.prove import kinds
 from placelogic.prove.formula import TRUE, Formula, at_least, both, either
 from placelogic.prove.kinds import PARTIAL, REPLICATED, Kind, stack
@@ -160,4 +161,4 @@ def _flat_axes(kind: Kind) -> tuple[str, ...]:
     """The atoms along which this kind is cut by position in a flat buffer."""
     if kind.cut is None:
         return ()
-    return tuple(axis for dimension, axes in kind.cut if dimension == "flat" for axis in axes)
+    return tuple(axis for dimension, axes in kind.cut if is_flat(dimension) for axis in axes)

@@ -13,6 +13,7 @@ from math import prod
 import torch
 
 from placelogic.program.program import Axes, Weights
+from placelogic.program.weights import is_flat
 from placelogic.run.owners import Owners, Rules, Sizes, Spots, deciding, keeps_tensors, moved, owners, ways
 
 MOST_ELEMENTS = 200_000
@@ -34,7 +35,7 @@ class Shape(Spots):
         fillers = ["#row"] if weights.kind == "vector" else ["#row", "#column"]
         inner += fillers[len(inner) :]
         self.dims = {
-            name: _length(cuts.get(name, ()), sizes, shifted and name == "flat", 3 if name == "#column" else 2)
+            name: _length(cuts.get(name, ()), sizes, shifted and is_flat(name), 3 if name == "#column" else 2)
             for name in (*tensors, *inner)
         }
         self.count = prod(self.dims.values())

@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from placelogic.program.catalog import WHOLE_TENSOR_DIMS, Needs
 from placelogic.program.program import Axes, Layout, Optimizer, Weights
+from placelogic.program.weights import is_flat
 
 Rules = tuple[Axes, ...]
 """The cuts of one dimension in one layout, outermost first."""
@@ -57,7 +58,7 @@ def keeps_tensors(weights: Weights, name: str, cuts: tuple[Rules, ...]) -> bool:
     """Whether a dimension deals out tensors whole. Along the axes they are routed over experts are, unless it is said
     by which dimension."""
     axes = {axis for rules in cuts for part in rules for axis in part}
-    routed = name not in ("flat", *weights.dims) and bool(axes) and axes <= set(weights.routed)
+    routed = not is_flat(name) and name not in weights.dims and bool(axes) and axes <= set(weights.routed)
     return name in WHOLE_TENSOR_DIMS or routed
 
 
@@ -95,7 +96,7 @@ class Spots:
         for dimension, rules in systems(layout).items():
             length, indices = self._spots[dimension]
             rows = [owners(rules, self._sizes, length, indices)]
-            if dimension == "flat" and self._shifted:
+            if is_flat(dimension) and self._shifted:
                 rows.append(owners(rules, self._sizes, length, moved(indices, length)))
             found.update({axis: tuple(row[axis] for row in rows) for axis in rows[0]})
         return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from placelogic.program.program import Axes, Weights
+from placelogic.program.weights import is_flat
 from placelogic.run.owners import Owners, Sizes, Spots, keeps_tensors, owners, ways
 from placelogic.simulate.arrange import COUNT, PER_TENSOR, Dimension, arranged
 
@@ -19,7 +20,7 @@ class Elements(Spots):
 
     def __init__(self, weights: Weights, sizes: Sizes, shifted: bool) -> None:
         dimensions: dict[str, Dimension] = {
-            name: (keeps_tensors(weights, name, cuts), cuts, shifted and name == "flat")
+            name: (keeps_tensors(weights, name, cuts), cuts, shifted and is_flat(name))
             for name, cuts in ways(weights).items()
         }
         spots = dict(zip(dimensions, arranged(tuple(dimensions.values()), sizes)))

@@ -46,12 +46,14 @@ class Target(Struct, frozen=True):
 
 
 class Mode(Struct, frozen=True):
-    """How a state lies: `letter` is R, S, S* or M; `host` adds O. `O` alone is R with host."""
+    """How a state lies: `letter` is R, S, S* or M; `host` adds O. `O` alone is R with host. `buffer`: the name of the
+    flat buffer that it is cut in."""
 
     letter: Literal["R", "S", "S*", "M"]
     dim: str | None
     host: bool
     span: Span
+    buffer: str | None = None
 
 
 CUT = {"S": "sharded", "S*": "gathered"}

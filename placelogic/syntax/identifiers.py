@@ -14,7 +14,7 @@ from placelogic.syntax.forms import FORMS
 _ROLES: dict[str, tuple[str, ...]] = {
     "strategy_def": ("definition!",), "model_def": ("definition!",), "spec_def": ("spec!",), "param": ("size!",),
     "axis_decl": ("size!",), "axis": ("size!",), "let_item": ("size!",), "name": ("size",), "measure": ("", "spec"),
-    "weights": ("weights!",), "sharded": ("dimension",), "gathered": ("dimension",),
+    "weights": ("weights!",), "sharded": ("dimension", ""), "gathered": ("dimension", ""),
     "kind": ("value",), "optimizer": ("value",), "precision_entry": ("", "value"),
     "call": ("definition",), "model": ("definition",), "named_arg": ("parameter",), "model_arg": ("parameter",),
     "loss": ("loss!",), "scale_loss": ("loss",), "expect": ("", "", "weights"),

@@ -100,11 +100,15 @@ def axes_text(axes: Sequence[ast.AxisRef], microbatches: bool = False) -> str:
     return ", ".join(parts) if parts else "none"
 
 
+def _dimension(mode: ast.Mode) -> str:
+    return f"{mode.dim} of {mode.buffer}" if mode.buffer else str(mode.dim)
+
+
 def mode_text(mode: ast.Mode) -> str:
     """In words: `sharded on out offloaded`."""
     if mode.letter in ("S", "S*"):
         words = "sharded" if mode.letter == "S" else "gathered"
-        return words + (f" on {mode.dim}" if mode.dim else "") + (" offloaded" if mode.host else "")
+        return words + (f" on {_dimension(mode)}" if mode.dim else "") + (" offloaded" if mode.host else "")
     if mode.letter == "M":
         return "materialized"
     return "offloaded" if mode.host else "replicated"
@@ -114,7 +118,7 @@ def mode_letters(mode: ast.Mode) -> str:
     """As in the tuple of a placement: `O(S(out))`."""
     if mode.letter == "R":
         return "O" if mode.host else "R"
-    cut = mode.letter + (f"({mode.dim})" if mode.dim else "")
+    cut = mode.letter + (f"({_dimension(mode)})" if mode.dim else "")
     return f"O({cut})" if mode.host else cut
 
 

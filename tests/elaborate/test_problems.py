@@ -105,6 +105,7 @@ PROBLEMS = [
     ("PL349", SMALL + "optimizer adam gathers over N", "updates each element by itself"),
     ("PL352", SMALL + "optimizer own needs row", "along which dimension a row of `model` runs is not known"),
     ("PL352", SMALL + "optimizer own needs blocks of 0", "a block has at least one element"),
+    ("PL353", SMALL + "place model over N { optimizer sharded on layer of all }", "only flat ones have names"),
     ("PL325", SMALL + "loss mean local\nloss aux mean local\nscale * by 1/tokens", "several losses each count their own"),
     ("PL325", SMALL + "assume tokens > 3", "can only scale a gradient"),
     ("PL330", SMALL + "step model {\n accumulate\n update\n}", "no fresh gradient to accumulate outside a loop"),

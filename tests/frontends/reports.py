@@ -74,7 +74,7 @@ REPORTS = (
     Report("deepspeedai/DeepSpeed#5259", "deepspeed", EXPERTS, "GI03", "by the constant factor 2",
            {"version": "0.14.0"}, {"version": "0.14.1"}),
     Report("deepspeedai/DeepSpeed#6550", "deepspeed", OFFLOADED, "GI05", "", {"version": "0.15.1"}, {"version": "0.15.2"}),
-    Report("deepspeedai/DeepSpeed#8090", "deepspeed", MUON % (1, 1), "SC06", "muon needs the whole tensor",
+    Report("deepspeedai/DeepSpeed#8090", "deepspeed", MUON % (1, 1), "SC06", "muon needs the whole matrix",
            {"version": "0.19.1"}, {"version": "0.19.3"}),
     Report("deepspeedai/DeepSpeed#8443", "deepspeed", MUON % (3, 4), "GI05", "updated more than once",
            mended=MUON % (3, 1)),

@@ -15,7 +15,7 @@ LAUNCH = "python pretrain_gpt.py --num-layers 12 --hidden-size 64 --num-attentio
 WORDS = 'A="--x --y --z"\n'
 
 SHELL = {
-    "assignments_of_options_that_double": (WORDS + 'B="$A$A"\nA="$B$B"\n' * 2000 + LAUNCH, None),
+    "assignments_of_options_that_double": (WORDS + 'B="$A$A"\nA="$B$B"\n' * 2000 + LAUNCH, "PL502"),
     "a_chain_of_options_that_doubles": (
         'A0="--x --y --z"\n' + "".join(f'A{n}="$A{n - 1}$A{n - 1}"\n' for n in range(1, 2000)) + LAUNCH,
         "PL502",
@@ -24,13 +24,13 @@ SHELL = {
         "A0=xxxxxxx\n" + "".join(f'A{n}="$A{n - 1}$A{n - 1}"\n' for n in range(1, 30_000)) + LAUNCH,
         "PL502",
     ),
-    "one_variable_many_times": ("A=" + "x" * 9_000 + "\n" + LAUNCH + "$A" * 300_000, "PL501"),
+    "one_variable_many_times": ("A=" + "x" * 9_000 + "\n" + LAUNCH + "$A" * 300_000, "PL502"),
     "quotes_that_are_escaped": (LAUNCH + '\\"' * 40_000, "PL501"),
-    "a_quote_that_is_never_closed": (LAUNCH + '"' + '\\"' * 40_000, "PL501"),
+    "a_quote_that_is_never_closed": (LAUNCH + '"' + '\\"' * 40_000, "PL500"),
     "single_quotes": (LAUNCH + "'\\'" * 40_001, "PL501"),
-    "defaults_that_are_never_closed": (LAUNCH + "${a:-" * 16_000, "PL501"),
-    "variables_that_are_never_closed": (LAUNCH + "${a" * 300_000, "PL501"),
-    "commands_that_are_never_closed": (LAUNCH + "$(" * 40_000, "PL502"),
+    "defaults_that_are_never_closed": (LAUNCH + "${a:-" * 16_000, "PL500"),
+    "variables_that_are_never_closed": (LAUNCH + "${a" * 300_000, "PL502"),
+    "commands_that_are_never_closed": (LAUNCH + "$(" * 40_000, "PL500"),
     "blank_lines": (LAUNCH + "\n" * 900_000, "PL502"),
     "blank_lines_alone": ("\n" * 900_000, "PL502"),
     "many_words": (LAUNCH + "--x 1 " * 100_000, "PL502"),

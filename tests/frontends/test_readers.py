@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from placelogic.frontends.config import Config
@@ -99,15 +101,30 @@ def test_toml() -> None:
     assert inner is not None and inner.span.line == 6
 
 
+def test_toml_strings_and_numbers_as_the_library_reads_them() -> None:
+    text = r"""a = "one\ntwo \u00e9 \"q\""
+"b\tc" = 'raw\n'
+d = """ + '"""\nlong\\\n   line"""' + """
+e = 0x1F
+f = [1_000, -inf, 6.5e-3, +7]
+"""
+    assert plain(read_toml(text, "a.toml")) == {
+        "a": 'one\ntwo é "q"', "b\tc": "raw\\n", "d": "longline", "e": 31, "f": [1000, float("-inf"), 6.5e-3, 7],
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("text", "line", "said"),
     [
         ("a = 1\na = 2", 2, "given twice"),
+        ("a = 012", 1, "neither a number nor a text"),
+        ('a = 1\n"" = 2', 2, "an empty name"),
         ("[[a]]", 1, "a list of tables"),
         ("a = 1979-05-27", 1, ""),
         ("a 1", 1, "`=` is expected"),
         ("a = ", 1, "a value is expected"),
         ("a = 1 b = 2", 1, "the end of the line"),
+        ('a = 1\nb = "c:\\data"', 2, "is a backslash meant to stand alone"),
     ],
 )
 def test_broken_toml(text: str, line: int, said: str) -> None:
@@ -115,6 +132,11 @@ def test_broken_toml(text: str, line: int, said: str) -> None:
         read_toml(text, "a.toml")
     (problem,) = caught.value.problems
     assert problem.code == "PL500" and problem.span.line == line and said in problem.message
+
+
+def test_texts_of_toml() -> None:
+    text = 'a = "one\\ttwo\\n\\u00e9"\nb = \'c:\\data\'\n"c d" = """x\ny"""\n'
+    assert plain(read_toml(text, "a.toml")) == {"a": "one\ttwo\n\u00e9", "b": "c:\\data", "c d": "x\ny"}
 
 
 SCRIPT = """\
@@ -162,3 +184,80 @@ def test_a_script_without_arguments(text: str) -> None:
     with pytest.raises(SpecError) as caught:
         read_arguments(text, "run.sh")
     assert caught.value.problems[0].code == "PL507"
+
+
+def settings(text: str, path: str = "run.sh") -> dict[str, object]:
+    found = plain(read_arguments(text, path))
+    assert isinstance(found, dict)
+    return found
+
+
+def test_what_a_shell_makes_of_variables() -> None:
+    text = """\
+NODES=2
+GPUS=$((NODES * 8))
+TP=${TENSOR:-4}
+NAME=${NODES:+many}
+ARGS=(--num-layers "$((GPUS / 2))" --lr 1e-4)
+ARGS+=(--sequence-parallel)
+EXTRA="--hidden-size 64"
+EXTRA+=" --seed 1"
+python t.py "${ARGS[@]}" $EXTRA --tensor-model-parallel-size $TP --name ${NAME} --rank ${10} --host $HOST
+"""
+    assert settings(text) == {
+        "num-layers": "8", "lr": "1e-4", "sequence-parallel": True, "hidden-size": "64", "seed": "1",
+        "tensor-model-parallel-size": "4", "name": "many", "rank": "${10}", "host": "$HOST",
+    }  # fmt: skip
+
+
+def test_branches_on_values_that_are_known() -> None:
+    text = """\
+SIZE=7b
+case $SIZE in
+  7b|8b) LAYERS=32 ;;
+  *) LAYERS=80 ;;
+esac
+if [ "$LAYERS" -gt 40 ]; then TP=8; elif [[ $SIZE == 7b && $LAYERS -eq 32 ]]; then TP=2; else TP=1; fi
+[ $TP -gt 1 ] && SP=--sequence-parallel
+((TP == 1)) && SP=
+run() {
+  python t.py --num-layers $1 --tensor-model-parallel-size $TP $SP
+}
+run $LAYERS
+"""
+    assert settings(text) == {"num-layers": "32", "tensor-model-parallel-size": "2", "sequence-parallel": True}
+
+
+def test_text_for_another_program_is_no_argument() -> None:
+    text = "cat <<EOF > config.yaml\n--num-layers 96\nEOF\npython t.py --num-layers 12\n"
+    assert settings(text) == {"num-layers": "12"}
+
+
+def test_what_one_branch_gives_has_to_be_said() -> None:
+    text = 'ARGS=(--num-layers 12)\nif [ "$LARGE" = 1 ]; then\n  ARGS+=(--sequence-parallel)\nfi\npython t.py "${ARGS[@]}"\n'
+    config = Config("run.sh", read_arguments(text, "run.sh"), loose=True)
+    assert config.get("num-layers", int).value == 12
+    with pytest.raises(SpecError) as caught:
+        config.get("sequence-parallel", bool)
+    (problem,) = caught.value.problems
+    assert (problem.code, problem.span.line) == ("PL506", 3)
+    assert problem.message == "`sequence-parallel` is given in one branch of this script, which is not run, and not in another"
+
+
+def test_what_a_script_sources(tmp_path: Path) -> None:
+    (tmp_path / "sizes.sh").write_text("LAYERS=12\nMODEL_ARGS=(--num-layers $LAYERS)\n")
+    path = str(tmp_path / "run.sh")
+    text = 'source sizes.sh\nsource venv/bin/activate\npython t.py "${MODEL_ARGS[@]}" --seed 1\n'
+    assert settings(text, path) == {"num-layers": "12", "seed": "1"}
+    with pytest.raises(SpecError) as caught:
+        read_arguments("source gone.sh\npython t.py --num-layers 12\n", path)
+    (problem,) = caught.value.problems
+    assert problem.code == "PL506" and problem.message == "`gone.sh`, which this script sources, is not there"
+    (tmp_path / "sizes.sh").write_text("source sizes.sh\n")
+    with pytest.raises(SpecError) as caught:
+        read_arguments(text, path)
+    assert "sources itself" in caught.value.problems[0].message
+
+
+def test_arguments_that_another_script_sources() -> None:
+    assert settings("MODEL_ARGS=(\n  --num-layers 12\n  --hidden-size 64\n)\n") == {"num-layers": "12", "hidden-size": "64"}

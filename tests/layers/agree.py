@@ -50,6 +50,9 @@ def judge(text: str, seed: int = 0, meshes: int = 4) -> Judged:
         return Judged("proved", None, codes)
     if report.verdict == "refuted":
         return Judged("refuted", _at(text, program, random.choice(every)), codes)
+    if report.verdict == "vacuous":  # nothing is trained
+        trained = any(not weights.frozen for weights in program.weights)
+        return Judged("vacuous", "vacuous, and something is trained" if trained else None, codes)
     told = next((finding.message for finding in report.findings if finding.code.startswith("UN")), report.verdict)
     return Judged(report.verdict, told, codes)
 

@@ -15,7 +15,7 @@ from placelogic.syntax.format import format_text
 from tests.layers.agree import judge
 
 FOLDER = Path(__file__).with_name("cases")
-PAGES = ["rules", "layouts", "values_and_gradients"]
+PAGES = ["rules", "layouts", "values_and_gradients", "pieces_and_zeros"]
 PARTS = {
     page: re.split(r"^(?=(?:spec|model) )", (FOLDER / f"{page}.place").read_text("utf-8"), flags=re.M) for page in PAGES
 }

@@ -263,8 +263,22 @@ def gathers(random: Random, draft: Draft, name: str) -> str:
     return f" gathers over {', '.join(random.sample(draft.atoms, random.randint(1, len(draft.atoms))))}"
 
 
+def _buffers(draft: Draft, random: Random) -> None:
+    """Flat buffers that several weights share; whether all states have the same ones in it is left to chance."""
+    flat = [(place, state) for place in draft.places for state, mode in place.modes.items() if "on flat" in mode]
+    if not flat or random.random() < 0.5:
+        return
+    keep = random.choice([1, 1, 0.8])
+    for place, state in flat:
+        if random.random() < keep:
+            place.modes[state] = place.modes[state].replace("on flat", "on flat of all")
+    if len(draft.groups) > 1 and random.random() < 0.25:
+        draft.lines.append(f"freeze {random.choice(draft.names())}")
+
+
 def _rest(draft: Draft, random: Random) -> None:
     """Optimizers, masters, host, starts, random streams, feeds: mostly harmless."""
+    _buffers(draft, random)
     if random.random() < 0.25:
         name = random.choice(["adam", "sgd", "muon", "lamb", "adamw8bit", "adafactor"])
         only = random.choice(["", " for matrix", f" for {random.choice(draft.names())}"])

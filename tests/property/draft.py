@@ -52,7 +52,7 @@ def _letter(mode: str | None) -> str:
     words = (mode or "replicated").split()
     letter = {"replicated": "R", "sharded": "S", "gathered": "S*", "materialized": "M", "offloaded": "O"}[words[0]]
     if "on" in words:
-        letter += f"({words[words.index('on') + 1]})"
+        letter += f"({' '.join(word for word in words[words.index('on') + 1 :] if word != 'offloaded')})"
     return f"O({letter})" if words[-1] == "offloaded" and len(words) > 1 else letter
 
 

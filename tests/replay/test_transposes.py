@@ -42,7 +42,7 @@ def of_torch(kind: str, x: torch.Tensor) -> torch.Tensor:
 def of_ours(rank: int, kind: str) -> tuple[float, float]:
     """How far values and gradients are from those of torch."""
     grid = Grid(("tp",), {"tp": WORLD})
-    (there, back), _ = written(collective(kind, "sum" if kind.startswith("reduce") else None), "tp")
+    (there, back), _ = written(collective(kind, "sum" if kind.startswith("reduce") else None))
     if kind == "reduce":
         back = there  # where readers leave shares
     whole = Lay(("a", "b"), ((0, 1, 2, 3), (0, 1, 2, 3)))

@@ -79,7 +79,7 @@ strategy zero2(d) {
 }
 strategy fsdp(d, reshard_after_forward = true) {
   place * over d {
-    params gathered on flat, optimizer sharded on flat
+    params gathered on flat of all, optimizer sharded on flat of all
     gradients sharded on flat, activations replicated
     reshard_after_forward reshard_after_forward
   }

@@ -16,6 +16,7 @@ from placelogic.program import block as bl
 from placelogic.program.catalog import Needs
 from placelogic.program.operations import sides
 from placelogic.program.program import Axes, Cut, Layout, Optimizer, Weights
+from placelogic.program.weights import is_flat
 from placelogic.replay.shape import MOST_ELEMENTS, TooLarge
 from placelogic.run.group import Group
 from placelogic.run.layers.setting import Setting
@@ -119,9 +120,9 @@ class Matrices:
     def tables(self, layout: Layout) -> dict[str, tuple[Owners, ...]]:
         """As `Shape.tables`."""
         plain = self._owners(layout, 0)
-        if self._shifted and any(cut.dimension == "flat" for cut in layout.cuts):
+        if self._shifted and any(cut.dim == "flat" for cut in layout.cuts):
             other = self._owners(layout, self.count // 2)
-            flat = {axis for cut in layout.cuts if cut.dimension == "flat" for axis in cut.axes}
+            flat = {axis for cut in layout.cuts if cut.dim == "flat" for axis in cut.axes}
             return {axis: (table, other[axis]) if axis in flat else (table,) for axis, table in plain.items()}
         return {axis: (table,) for axis, table in plain.items()}
 
@@ -142,9 +143,10 @@ class Matrices:
                     length, index = layers, (matrix.layer,) * matrix.count
                 elif dim == PARAM:
                     length, index = len(every), (number,) * matrix.count
-                elif dim == FLAT:
-                    length = self.count
-                    index = tuple((place + matrix.start + shift) % length for place in range(matrix.count))
+                elif dim == FLAT or is_flat(dim):
+                    length, begin = self._buffer(next(cut for cut in layout.cuts if dims[cut] == dim))
+                    at_all = ((place + matrix.start + shift) % self.count for place in range(matrix.count))
+                    index = tuple(begin + place for place in at_all)
                 else:
                     length, index = self._setting.dims[dim], at[dim]
                 for axis, table in owners(system, self._sizes, length, index).items():
@@ -154,12 +156,19 @@ class Matrices:
     def _dimension(self, cut: Cut, matrix: Matrix) -> str | None:
         """Which dimension of a matrix a cut is of; None: one of its own."""
         whole = {"layer": LAYER, "param": PARAM, "flat": FLAT}
+        if len(cut.members) > 1:
+            return cut.dimension
         if cut.dim in whole:
             return whole[cut.dim]
         used = self._weights.params.cut(cut.axes[0])
         if cut.axes[0] in matrix.cut and used is not None and used.dim == cut.dim:
             return matrix.cut[cut.axes[0]]
         return self._own(cut.dim, matrix)
+
+    def _buffer(self, cut: Cut) -> tuple[int, int]:
+        """The length of a flat buffer, and where these weights begin in it, all its members being as large as they."""
+        members = cut.members or (self._weights.name,)
+        return len(members) * self.count, members.index(self._weights.name) * self.count
 
     @staticmethod
     def _own(dim: str | None, matrix: Matrix) -> str | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from placelogic.program.expr import Binary, Name, number
 from placelogic.program.ops import Origin
 from placelogic.program.plan import Move
 from placelogic.run.grid import Grid
@@ -45,11 +44,11 @@ class Transposes:
         """`parts`: what came back has to be added up. What a collective in a block does is fixed, but for a sum."""
         there = crossing.moves[0]
         if crossing.written:
-            return _linear(there, crossing.axis, parts)
+            return _linear(there, parts)
         return _fitting(there, parts)
 
 
-def _linear(there: Move, axis: str, parts: bool) -> Move:
+def _linear(there: Move, parts: bool) -> Move:
     """The transpose of a collective, as a linear map from what all devices have to what all get: the gradient of a
     device's input is the sum, over all devices, of what each did with it."""
     match there.kind:
@@ -59,8 +58,6 @@ def _linear(there: Move, axis: str, parts: bool) -> Move:
             return Move("pad", there.origin, there.dim)
         case "scatter":
             return Move("gather", there.origin, there.dim)
-        case "scatter_mean":
-            return Move("gather", there.origin, there.dim, scale=Binary("/", number(1), Name(axis)))
         case "exchange":
             return Move("exchange", there.origin, there.into, there.dim)
         case "root":
