@@ -199,6 +199,7 @@ def _wanted_whole(program: Program, weights: Weights) -> list[Axes]:
     for axis in program.mesh.axes:
         cut = weights.gradients.cut(axis)
         whole = all(layout.cut(axis) is None for layout in (weights.optimizer_state, weights.params))
+        whole = whole and axis not in weights.optimizer.gathers  # it does that by itself
         if cut is not None and whole and cut.dimension not in WHOLE_TENSOR_DIMS and cut.axes not in found:
             found.append(cut.axes)
     return found

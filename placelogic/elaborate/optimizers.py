@@ -34,8 +34,9 @@ def check(node: ast.OptimizerStmt, item: Item, groups: Groups, sizes: Declared, 
     groups.check(node.target, item, log, "no optimizer")
     sizes.axes(node.gathers or (), item)
     if needs is None and name not in OPTIMIZERS:
-        hint = f"optimizers: {', '.join(OPTIMIZERS)}; one of your own says what it needs: `optimizer {name} needs matrix`"
-        log.at(item, "PL214", f"there is no optimizer `{name}`", node.span, closest(name, OPTIMIZERS) or hint)
+        known = closest(name, OPTIMIZERS) or f"optimizers: {', '.join(OPTIMIZERS)}"
+        log.at(item, "PL214", f"there is no optimizer `{name}`", node.span,
+               f"{known}; one of your own says what it needs: `optimizer {name} needs matrix`")  # fmt: skip
     elif node.gathers and _need(name, needs) is Needs.ELEMENT:
         log.at(item, "PL349", f"`{name}` updates each element by itself, and gathers nothing for that", node.span,
                "leave out `gathers`, or say what it needs: `needs matrix`")  # fmt: skip

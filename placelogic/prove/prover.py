@@ -43,7 +43,7 @@ class Options(Struct, frozen=True):
     every: bool = False
     rlimit: int = RLIMIT
     timeout_s: float = TIMEOUT_S
-    confirm: bool = False
+    confirm: bool = True
 
 
 class Decision(Struct, frozen=True):

@@ -74,9 +74,9 @@ class Basis(Struct, frozen=True):
         """The question in SMT-LIB 2, without an answer."""
         return script(self._named(), _goal(question))
 
-    def together(self, questions: Iterable[Question]) -> str:
-        """Whether any of these can hold."""
-        return script(self._named(), Written("or", tuple(map(_goal, questions))))
+    def together(self, how: Literal["or", "and"], questions: Iterable[Question]) -> str:
+        """Whether any of these can hold, or all of them at once."""
+        return script(self._named(), Written(how, tuple(map(_goal, questions))))
 
     def explained(self, question: Question, spec: str) -> str:
         """The same, with comments for a reader, and the answer that the verdict rests on as its status."""

@@ -54,7 +54,13 @@ class Checked(Struct, frozen=True):
 
 def confirm(basis: Basis, rlimit: int = RLIMIT, timeout_s: float = TIMEOUT_S) -> tuple[Checked, ...]:
     """What z3 says to every question as it stands."""
-    said = _all(basis, lambda text: solver.answer(text, Limits(rlimit, timeout_s)))
+    limits = Limits(rlimit, timeout_s)
+
+    def ask(text: str) -> Answer:
+        found = solver.answer(text, limits, tactics=False)
+        return solver.answer(text, limits) if found.status == "unknown" else found
+
+    said = _all(basis, ask)
     return tuple(Checked(question, said[id(question)]) for question in basis.questions)
 
 
@@ -65,13 +71,16 @@ def recheck(basis: Basis, rlimit: int = RLIMIT, timeout_s: float = TIMEOUT_S) ->
 
 
 def _all(basis: Basis, ask: Callable[[str], Answer]) -> Mapping[int, Answer]:
-    """Those that should hold nowhere all at once, and one by one only if that does not decide them."""
+    """What should hold nowhere, and what should hold at one example, all at once; one by one only if that does not
+    decide them."""
+    found = {id(one): Answer("unknown") for one in basis.questions if one.bare}
     asked = [one for one in basis.questions if not one.bare]
     proofs = [one for one in asked if one.status == "unsat"]
-    together = ask(basis.together(proofs)) if len(proofs) > 1 else Answer("unknown")
-    found = {id(one): together for one in proofs} if together.status == "unsat" else {}
-    bare = {id(one): Answer("unknown") for one in basis.questions if one.bare}
-    return {**bare, **found, **_each(basis, (one for one in asked if id(one) not in found), ask)}
+    fitting = [one for one in asked if one.kind == "fitting"]
+    for how, status, several in (("or", "unsat", proofs), ("and", "sat", fitting)):
+        if len(several) > 1 and (answer := ask(basis.together(how, several))).status == status:
+            found.update((id(one), answer) for one in several)
+    return {**found, **_each(basis, (one for one in asked if id(one) not in found), ask)}
 
 
 def _each(basis: Basis, questions: Iterable[Question], ask: Callable[[str], Answer]) -> Mapping[int, Answer]:

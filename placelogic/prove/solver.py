@@ -57,11 +57,13 @@ def interrupt() -> None:
         z3.main_ctx().interrupt()
 
 
-def answer(text: str, limits: Limits = Limits()) -> Answer:
-    """z3's answer to a text with one `(check-sat)`, asked on its own: nothing is left of other queries."""
+def answer(text: str, limits: Limits = Limits(), tactics: bool = True) -> Answer:
+    """z3's answer to a text with one `(check-sat)`, asked on its own: nothing is left of other queries. Without
+    `tactics`: by its plain core, which decides most within milliseconds, and starts in the context that is there."""
     import z3
 
-    solver = z3.SimpleSolver(ctx=z3.Context())  # the other one tries half a second of tactics before it starts
+    checkpoint()
+    solver = z3.Solver(ctx=z3.Context()) if tactics else z3.SimpleSolver()
     solver.set("random_seed", 0)
     solver.set("ctrl_c", False)
     solver.set("rlimit", limits.rlimit)

@@ -125,7 +125,6 @@ def _worker(
 ) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is interrupted, and ends us
     _die_with_the_parent(parent)
-    code = 0
     _quiet()
     try:
         torch.set_num_threads(1)
@@ -134,15 +133,18 @@ def _worker(
         dist.init_process_group(
             _backend(world, place), init_method=f"file://{meet}", rank=rank, world_size=world, timeout=bound
         )
-        pipe.send((True, work(rank)))
+        answer = work(rank)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        pipe.send((True, answer))
+        while os.getppid() == parent:  # which ends us; ranks that still meet others fail where one leaves
+            time.sleep(0.05)
     except BaseException:
-        code = 1
         with suppress(OSError):
             pipe.send((False, traceback.format_exc()))
-    pipe.close()
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(code)  # nothing of the parent is to be run at exit
+    os._exit(1)  # nothing of the parent is to be run at exit
 
 
 def _as_started(world: int, work: Callable[[int], Any], place: Place, limit: float) -> list[Any]:

@@ -122,14 +122,20 @@ class Judge(Struct, frozen=True):
         from placelogic.cost.plain import NotArithmetic
         from placelogic.prove.claims import decide
 
+        stronger = None
         if found.many:
             with suppress(NotArithmetic):
-                decision = decide(found.stronger(), assumptions, used, fixed, self.limits)
+                stronger = decide(found.stronger(), assumptions, used, fixed, self.limits)
                 # Where the stronger one fails, this one may hold.
-                fails = decision.status == "fails" and not found.holds_at(decision.sizes or {})
-                if fails or decision.status in ("holds", "empty"):
-                    return decision
-        return decide(found.parts(), assumptions, used, fixed, self.limits)
+                fails = stronger.status == "fails" and not found.holds_at(stronger.sizes or {})
+                if fails or stronger.status in ("holds", "empty"):
+                    return stronger
+        try:
+            return decide(found.parts(), assumptions, used, fixed, self.limits)
+        except NotArithmetic:
+            if stronger is not None and stronger.status == "unknown":
+                return stronger  # whose limit is the reason: there are fewer cases in it
+            raise
 
     def _check_names(self, claim: Claim, named: tuple[str, ...]) -> None:
         if not named:

@@ -408,6 +408,18 @@ def test_claims_about_layers_of_several_blocks_on_stages(claim: str, code: str, 
     assert told in finding.message
 
 
+@pytest.mark.slow
+def test_a_claim_that_the_solver_has_too_few_steps_for_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And not that there are too many cases: the stronger claim that was tried first has fewer."""
+    file = tmp_path / "a.place"
+    file.write_text(STAGED + "claim 3 * memory(shards) + 1 > memory(copies)\n", encoding="utf-8")
+    assert main(["check", str(file), "--rlimit", "10000"]) == 3
+    said = "the claim `3*memory(shards) + 1 > memory(copies)` cannot be decided: it used 10000 solver steps, the limit\n"
+    assert f"error[CL02]: {said}" in capsys.readouterr().out
+
+
 def test_a_claim_at_given_sizes_says_what_rounding_makes_of_it() -> None:
     head = "mesh N = 3\nweights model { size 10 }\n"
     text = "claim memory(z)*N == 160\nclaim states(z)*N <= 200\nspec z { use zero3(N) }\n"

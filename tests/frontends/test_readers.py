@@ -101,10 +101,24 @@ def test_toml() -> None:
     assert inner is not None and inner.span.line == 6
 
 
+def test_toml_strings_and_numbers_as_the_library_reads_them() -> None:
+    text = r"""a = "one\ntwo \u00e9 \"q\""
+"b\tc" = 'raw\n'
+d = """ + '"""\nlong\\\n   line"""' + """
+e = 0x1F
+f = [1_000, -inf, 6.5e-3, +7]
+"""
+    assert plain(read_toml(text, "a.toml")) == {
+        "a": 'one\ntwo é "q"', "b\tc": "raw\\n", "d": "longline", "e": 31, "f": [1000, float("-inf"), 6.5e-3, 7],
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("text", "line", "said"),
     [
         ("a = 1\na = 2", 2, "given twice"),
+        ("a = 012", 1, "neither a number nor a text"),
+        ('a = 1\n"" = 2', 2, "an empty name"),
         ("[[a]]", 1, "a list of tables"),
         ("a = 1979-05-27", 1, ""),
         ("a 1", 1, "`=` is expected"),

@@ -25,6 +25,7 @@ EXPERT_FFN = ("expert", *FFN)
 class Draft(Struct):
     random: Random
     convolves: bool = False
+    several: bool = False
     axes: list[str] = field(default_factory=list)
     head: list[str] = field(default_factory=list)
     groups: list[str] = field(default_factory=list)
@@ -44,6 +45,9 @@ class Draft(Struct):
 CONVOLVES = 100_000
 """Seeds from here on draw convolutions too; those before it stay the specs that they were."""
 
+SEVERAL = 3_000_000
+"""Seeds from here on draw several losses, where nothing is said of boundaries."""
+
 TRIES = 5
 """Drafts that are errors are drawn again, this often at most."""
 
@@ -55,7 +59,7 @@ def draw(seed: int) -> str:
     random = Random(seed)
     text = ""
     for _ in range(TRIES):
-        text = _drawn(random, seed >= CONVOLVES)
+        text = _drawn(random, seed >= CONVOLVES, seed >= SEVERAL)
         try:
             program_of(text)
         except SpecError:
@@ -64,8 +68,8 @@ def draw(seed: int) -> str:
     return text
 
 
-def _drawn(random: Random, convolves: bool) -> str:
-    draft = Draft(random, convolves)
+def _drawn(random: Random, convolves: bool, several: bool) -> str:
+    draft = Draft(random, convolves, several)
     draft.axes = random.choice([["tp"], ["tp"], ["dp", "tp"], ["cp", "tp"], ["tp", "tq"], ["ep", "tp"]])
     draft.head = [f"mesh {', '.join(draft.axes)}"]
     splits = {"dp": "batch", "cp": "sequence", "ep": "tokens"}
@@ -80,13 +84,15 @@ def _drawn(random: Random, convolves: bool) -> str:
     if random.random() < 0.5:
         _head(draft)
     count = random.choices([0, 1, 2, 3], [25, 45, 20, 10])[0]
+    losses = several and random.random() < 0.3
+    count = 0 if losses else count
     known = _boundaries(draft) if count else []
     for _ in range(count):
         _override(draft, known)
     if random.random() < 0.2:
         _sync(draft)
-    if random.random() < 0.4:
-        _loss(draft)
+    if losses or random.random() < 0.4:
+        _loss(draft, losses)
     if random.random() < 0.15 and draft.count > 1:  # something is trained
         draft.lines.append(f"freeze {', '.join(f'w{n}' for n in range(1, draft.count) if n == 1 or random.random() < 0.3)}")
     return draft.text()
@@ -434,13 +440,13 @@ def _override(draft: Draft, known: list[tuple[str, str, str]]) -> None:
     draft.lines.append(f"{direction} {tensor} of {block} over {axis} by {by}{scale}")
 
 
-def _loss(draft: Draft) -> None:
+def _loss(draft: Draft, several: bool) -> None:
     """By which tokens the loss is divided; sometimes that of two terms."""
     random = draft.random
     axes = random.sample(draft.axes, random.randint(1, len(draft.axes)))
     scopes = ["mean local", "mean global", "sum", f"mean over {', '.join(axes)}", f"mean over {', '.join(axes)}, microbatches"]
     draft.lines.append(f"loss {random.choice(scopes)}")
-    if random.random() < 0.2:
+    if several or random.random() < 0.2:
         draft.lines.append(f"loss aux {random.choice(scopes)}")
 
 

@@ -272,6 +272,8 @@ def _buffers(draft: Draft, random: Random) -> None:
     for place, state in flat:
         if random.random() < keep:
             place.modes[state] = place.modes[state].replace("on flat", "on flat of all")
+    if len(draft.groups) > 1 and random.random() < 0.25:
+        draft.lines.append(f"freeze {random.choice(draft.names())}")
 
 
 def _rest(draft: Draft, random: Random) -> None:

@@ -171,6 +171,31 @@ def _optimizer(draft: Draft, random: Random) -> bool:
     return True
 
 
+def _events(draft: Draft, random: Random) -> bool:
+    """A skip or a clip of every step, at any place in it."""
+    line = random.choice(["clip", f"skip on overflow over {', '.join(draft.atoms)}", f"skip on overflow over {draft.some_axes(random)}"])
+    if not draft.steps or line == "clip" and "clip global_norm" not in draft.lines:
+        return False
+    for step in draft.steps.values():
+        if line == "clip" and random.random() < 0.7:
+            step.body = [one for one in step.body if one != "clip"]
+        step.body.insert(random.randint(0, len(step.body)), line)
+    return True
+
+
+def _routed(draft: Draft, random: Random) -> bool:
+    """Tokens go to experts over another axis, such as one whose devices have the same ones."""
+    experts = [group for group in draft.groups if group.kind == "expert"]
+    if not experts:
+        return False
+    group, axis = random.choice(experts), draft.axis(random)
+    group.routed = axis
+    if random.random() < 0.7:
+        modes = dict.fromkeys(("params", "optimizer", "gradients"), "sharded")
+        draft.places.append(Place(group.name, axis, modes))
+    return True
+
+
 def _norm(draft: Draft, random: Random) -> bool:
     """What the clip sums, by hand."""
     if "clip global_norm" not in draft.lines:
@@ -208,5 +233,5 @@ def _unsplit(draft: Draft, random: Random) -> bool:
 _ALL: list[Callable[[Draft, Random], bool]] = [
     *[_step] * 14, *[_sync] * 4, *[_scale] * 2, *[_sync_and_scale] * 2, *[_loss] * 2, _objective, _uneven, _feed,
     *[_mode] * 4, *[_one_group] * 5, *[_activations] * 2, *[_residency] * 2, _twice, *[_start] * 2, *[_streams] * 2,
-    *[_optimizer] * 2, *[_norm] * 3, _drop, _unsplit,
+    *[_optimizer] * 2, *[_norm] * 3, _drop, _unsplit, *[_events] * 2, *[_routed] * 2,
 ]  # fmt: skip

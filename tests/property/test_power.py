@@ -50,7 +50,7 @@ LOOSER: dict[str, tuple[object, str, Callable[..., Any], int]] = {
     "copies that are summed count once": (kinds, "reduce", copies_count_once, 76),
     "shards of different elements add up": (kinds, "reduce", shards_add_up, 32),
     "cut activations leave copies": (transfer.Group, "start", shares_stay_copies, 40),
-    "whole copies stay whole in a cut buffer": (kinds, "settle", lambda kind, room: kind, 1494),
+    "whole copies stay whole in a cut buffer": (kinds, "settle", lambda kind, room: kind, 1119),
     "every loss is divided as the objective is": (transfer, "initial_scale", lambda *_: ONE, 1),
     "shards of all states line up": (state, "apart", lambda *_: FALSE, 34),
     "new parameters reach everybody": (collect, "publication_obligations", nothing, 29),

@@ -29,6 +29,11 @@ def test_ranks_meet() -> None:
     assert launch(3, _gathered) == [[0, 1, 2]] * 3
 
 
+def test_ranks_that_have_nothing_to_do_wait_for_those_that_still_meet() -> None:
+    for _ in range(5):
+        assert launch(4, int) == [0, 1, 2, 3]
+
+
 def test_a_rank_that_raises_is_told_with_its_traceback() -> None:
     def work(rank: int) -> None:
         if rank == 1:

@@ -4,6 +4,7 @@ Dates and lists of tables are refused; the configurations read here have none.""
 from __future__ import annotations
 
 import re
+import sys
 from bisect import bisect_right
 from typing import Any
 
@@ -12,6 +13,11 @@ from msgspec import Struct, field
 from placelogic.frontends.values import MAX_DIGITS, Count, Value
 from placelogic.problem import Problem, SpecError
 from placelogic.source import Span
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 _NAME = re.compile(r"[A-Za-z0-9_-]+|\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'")
 _TEXT = re.compile(r"\"\"\"(.*?)\"\"\"|'''(.*?)'''|\"((?:[^\"\\\n]|\\.)*)\"|'([^'\n]*)'", re.DOTALL)
@@ -89,7 +95,9 @@ class _Reader(Struct):
             if match is None:
                 raise self.wrong("a name is expected here")
             self.position = match.end()
-            name = self.text_of(match[0], match.start()) if match[0][0] in "\"'" else match[0]
+            (name,) = self.read(f"{match[0]} = 0", match.start())
+            if not name:  # tables keep their own place there
+                raise self.wrong("an empty name is not read here")
             found.append((name, self.span(match.start(), match.end())))
             if not self.take("."):
                 return found
@@ -123,27 +131,20 @@ class _Reader(Struct):
             if match is None:
                 continue
             self.position = match.end()
-            if pattern is _TEXT:
-                return self.text_of(match[0], match.start())
-            if pattern is _WORD:
-                return match[0] == "true"
-            digits = match[0].replace("_", "")
-            if len(digits) > MAX_DIGITS:
+            if pattern is _NUMBER and len(match[0]) > MAX_DIGITS:
                 raise self.wrong("this number is too long")
-            return int(digits, 0) if re.fullmatch(r"[+-]?(?:0[xob]\w+|[1-9]\d*|0)", digits) else float(digits)
+            return self.read(f"value = {match[0]}", match.start())["value"]
         raise self.wrong("a value is expected here")
 
-    def text_of(self, quoted: str, start: int) -> str:
-        """What a text in quotes says."""
+    def read(self, line: str, start: int) -> dict[str, Any]:
+        """What a line of one name or one value says. The library gives no places, so it is asked one by one."""
         try:
-            import tomllib
-        except ImportError:  # before Python 3.11
-            import tomli as tomllib
-        try:
-            return tomllib.loads(f"text = {quoted}")["text"]
-        except tomllib.TOMLDecodeError:
+            return tomllib.loads(line)
+        except ValueError:  # also for a number that is too long
             self.position = start
-            raise self.wrong("this text is no text of TOML: is a backslash meant to stand alone?") from None
+            if "\\" in line:
+                raise self.wrong("this text is no text of TOML: is a backslash meant to stand alone?") from None
+            raise self.wrong("this is neither a number nor a text as TOML writes them") from None
 
     def take(self, sign: str) -> bool:
         self.skip(_INLINE)
