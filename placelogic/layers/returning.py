@@ -56,14 +56,16 @@ def _plan_backward(plans: Sequence[AxisPlan]) -> None:
         found = _backward(plan, arrives, before)
         _backward(other, not arrives, before)
         if found != arrives and (plan.boundaries, plan.moves) != (other.boundaries, other.moves):
-            raise _differs(plan)
+            raise _differs(plan, arrives)
         arrives = found
 
 
-def _differs(plan: AxisPlan) -> SpecError:
+def _differs(plan: AxisPlan, arrives: bool) -> SpecError:
+    """`arrives`: in the last layer what comes back are shares."""
+    last, others = ("partial", "whole") if arrives else ("whole", "partial")
     message = (
-        f"what comes back to `{plan.block.result}` over {plan.axis} is whole in the last layer of `{plan.block.name}` and "
-        "partial in the others, because a collective in the block leaves it so"
+        f"what comes back to `{plan.block.result}` over {plan.axis} is {last} in the last layer of `{plan.block.name}` and "
+        f"{others} in the others, because a collective {'after' if arrives else 'in'} the block leaves it so"
     )
     hint = (
         f"say what comes back: `backward TENSOR over {plan.axis} by gather`, `by slice` or `by none`, at the collective"
@@ -114,6 +116,8 @@ def _shares(plan: AxisPlan, arrives: bool, before: bool) -> tuple[set[str], set[
     kept: set[str] = set()
     left: set[str] = set()
     for tensor in (*(op.output for op in reversed(plan.block.operations)), plan.block.input):
+        if plan.lay[tensor] is not None:
+            continue  # what readers leave of the whole is added up, and cut, before it gets here
         readers = [
             (part, plan.block.operations[index])
             for (target, part), readers in plan.read.get(tensor, {}).items()
@@ -123,7 +127,7 @@ def _shares(plan: AxisPlan, arrives: bool, before: bool) -> tuple[set[str], set[
         through = [op.output for _, op in readers if not _crosses(plan, op)]
         if tensor in after and (any(part for part, _ in readers) or not kept.isdisjoint(through)):
             kept.add(tensor)
-        arrived = arrives and tensor == plan.block.result and plan.lay[tensor] is None
+        arrived = arrives and tensor == plan.block.result
         if arrived or any(_leaves_shares(plan, op) for _, op in readers) or not (left - made).isdisjoint(through):
             (kept if tensor in after else left).add(tensor)
     return kept, left
