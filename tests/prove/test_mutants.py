@@ -19,7 +19,7 @@ from placelogic.prove.kinds import REPLICATED, Kind, Moved
 from placelogic.prove.ratio import ONE
 
 VERDICTS = Path(__file__).parents[1] / "verdicts"
-RIGHT = {name: getattr(kinds, name) for name in ("reduce", "gather", "route", "settle", "spoil")}
+RIGHT = {name: getattr(kinds, name) for name in ("reduce", "gather", "route", "settle", "_spoil")}
 
 reduce, gather, route, settle, spoil = RIGHT.values()
 OTHER = {"sum": "mean", "mean": "sum"}
@@ -49,12 +49,12 @@ MUTANTS: dict[str, tuple[str, Callable[..., Any], str, str]] = {
     "a reduction heals what was mixed": (
         "reduce", lambda k, op, n, into: reduce(Kind(k.value, k.root, k.cut), op, n, into), "cases/tied", "cut_before_summed"),
     "a gather leaves pieces": (
-        "gather", lambda k, n: Moved(k), "cases/language_steps", "scatter_and_gather"),
+        "gather", lambda k, n: k, "cases/language_steps", "scatter_and_gather"),
     "a gather puts shares together": (
-        "gather", lambda k, n: Moved(k) if k.value == "partial" else gather(k, n),
+        "gather", lambda k, n: k if k.value == "partial" else gather(k, n),
         "more/pieces", "shares_gathered_then_averaged"),
     "a gather heals what was mixed": (
-        "gather", lambda k, n: Moved(Kind(k.value, k.root)) if k.mixed else gather(k, n),
+        "gather", lambda k, n: Kind(k.value, k.root) if k.mixed else gather(k, n),
         "more/pieces", "mixed_then_gathered"),
     "routing counts copies once": (
         "route", lambda k, n, owner: scale(route(k, n, owner), ONE), "cases/experts", "tokens_not_split"),
@@ -66,7 +66,7 @@ MUTANTS: dict[str, tuple[str, Callable[..., Any], str, str]] = {
     "a copy stays whole in a cut buffer": (
         "settle", lambda k, room: k, "more/pieces", "copies_kept_in_shards"),
     "ruined at every size": (
-        "spoil", lambda k, when, fault: spoil(k, TRUE, fault), "more/pieces", "pieces_of_one_device"),
+        "_spoil", lambda k, when, fault: spoil(k, TRUE, fault), "more/pieces", "pieces_of_one_device"),
 }  # fmt: skip
 
 
