@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping
 from time import monotonic
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -55,15 +55,39 @@ def interrupt() -> None:
     """End the query that runs in another thread, if any: it comes out as unknown."""
     if (z3 := sys.modules.get("z3")) is not None:
         z3.main_ctx().interrupt()
+        if _shared.made is not None:
+            _shared.made.interrupt()
+
+
+class _Shared:
+    """A context for texts with definitions. These stay in a context, and in every model that is made in it: so not in
+    that of `Solver`, and it is made anew after some texts."""
+
+    MOST = 20
+
+    def __init__(self) -> None:
+        self.made: Any = None
+        self._left = 0
+
+    def context(self) -> Any:
+        import z3
+
+        if self._left == 0:
+            self.made, self._left = z3.Context(), self.MOST
+        self._left -= 1
+        return self.made
+
+
+_shared = _Shared()
 
 
 def answer(text: str, limits: Limits = Limits(), tactics: bool = True) -> Answer:
     """z3's answer to a text with one `(check-sat)`, asked on its own: nothing is left of other queries. Without
-    `tactics`: by its plain core, which decides most within milliseconds, and starts in the context that is there."""
+    `tactics`: by its plain core, which decides most within milliseconds, in a context that some such texts share."""
     import z3
 
     checkpoint()
-    solver = z3.Solver(ctx=z3.Context()) if tactics else z3.SimpleSolver()
+    solver = z3.Solver(ctx=z3.Context()) if tactics else z3.SimpleSolver(ctx=_shared.context())
     solver.set("random_seed", 0)
     solver.set("ctrl_c", False)
     solver.set("rlimit", limits.rlimit)
