@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib import resources
@@ -22,13 +23,15 @@ class Known(Struct, frozen=True):
     """Patterns of names. `quiet`: no meaning for placement. `forward`: they change what a layer computes, on
     every device alike, of which no verdict speaks. `refused`: they change the values of a step in a way that
     is not modelled, with the reason. `part`: a part of what is trained of which the spec does not speak, with
-    what is left out. `negations`: beginnings that switch a setting off."""
+    what is left out. `negations`: beginnings that switch a setting off. `model`: the sizes and parts of a model, which say
+    nothing about how it is trained."""
 
     quiet: tuple[str, ...]
     forward: tuple[str, ...]
     refused: dict[str, str]
     part: dict[str, str]
     negations: tuple[str, ...] = ()
+    model: tuple[str, ...] = ()
 
     def is_quiet(self, name: str) -> bool:
         """Whether a setting, or the one that it switches off, has no meaning for placement."""
@@ -46,6 +49,7 @@ def known(framework: str) -> Known:
         dict(data["refused"]),
         dict(data.get("part", {})),
         tuple(data.get("negations", ())),
+        tuple(data.get("model", ())),
     )
 
 
@@ -114,7 +118,9 @@ _DECIDES = frozenset(
 
 
 def _decides(name: str) -> bool:
-    return not _DECIDES.isdisjoint(re.split(r"[^a-z0-9]+", name.lower()))
+    """Whether one of the words is in it, or one that is spelled nearly so."""
+    words = [word for word in re.split(r"[^a-z0-9]+", name.lower()) if word]
+    return any(word in _DECIDES or (len(word) > 5 and get_close_matches(word, _DECIDES, 1, 0.85)) for word in words)
 
 
 def settle(config: Config, framework: str, allowed: Collection[str] = ()) -> Unread:

@@ -11,7 +11,7 @@ from typing import Any
 from placelogic.files import whole
 from placelogic.frontends.config import override
 from placelogic.frontends.faults import apply, faults
-from placelogic.frontends.known import settle
+from placelogic.frontends.known import known, settle
 from placelogic.frontends.recognise import recognise
 from placelogic.frontends.request import Request
 from placelogic.frontends.result import Imported
@@ -60,7 +60,7 @@ def import_text(framework: str, text: str, path: str, request: Request = Request
     config = module.config(_read(framework, text, path), path, request)
     config.root = override(config.root, request.given)
     spec, facts = module.draft(config, request)
-    if not config.used:
+    if config.used <= {*known(framework).model}:
         message = f"this is no {FRAMEWORKS[framework]} configuration: no setting in it decides how it trains"
         raise SpecError(Problem("PL507", message, whole(path), "a file that sets nothing is no proof of anything"))
     apply(framework, spec, facts, request.version)

@@ -261,3 +261,43 @@ def test_what_a_script_sources(tmp_path: Path) -> None:
 
 def test_arguments_that_another_script_sources() -> None:
     assert settings("MODEL_ARGS=(\n  --num-layers 12\n  --hidden-size 64\n)\n") == {"num-layers": "12", "hidden-size": "64"}
+
+
+TENSOR = "--num-layers 12 --tensor-model-parallel-size $TP"
+
+
+@pytest.mark.parametrize(
+    ("script", "size"),
+    [
+        ("TP=4\nunset TP\npython t.py --num-layers 12 --tensor-model-parallel-size ${TP:-2}", "2"),
+        (f"TP=2\n( TP=4 )\npython t.py {TENSOR}", "2"),
+        (f"TP=2\nTP=4 echo hello\npython t.py {TENSOR}", "2"),
+        (f"TP=2\necho 1 | TP=4\npython t.py {TENSOR}", "2"),
+        (f"TP=2\nf() {{ local TP=4; }}\nf\npython t.py {TENSOR}", "2"),
+        (f"TP=2\nf() {{ TP=4; }}\nf\npython t.py {TENSOR}", "4"),
+        (f"TP=2\nf() {{ return; TP=4; }}\nf\npython t.py {TENSOR}", "2"),
+        (f"TP=2\n((TP++))\npython t.py {TENSOR}", "${TP}"),
+        (f"TP=2\nlet TP=4\npython t.py {TENSOR}", "${TP}"),
+        (f"TP=2\nprintf -v TP %d 4\npython t.py {TENSOR}", "${TP}"),
+        (f'TP=2\neval "TP=4"\npython t.py {TENSOR}', "${TP}"),
+        (f"TP=2\nread TP < size\npython t.py {TENSOR}", "${TP}"),
+        (f"TP=2\nfor TP in 4 8; do :; done\npython t.py {TENSOR}", "${TP}"),
+        (f'TP=2\ntest -n "$BIG" && TP=4\npython t.py {TENSOR}', "$TP"),
+        (f"TP=2\nnvidia-smi | grep -q H100 && TP=4\npython t.py {TENSOR}", "$TP"),
+        (f"TP=tp4\npython t.py {TENSOR.replace('$TP', '${TP#tp}')}", "${TP#tp}"),
+        (f"TP=2\n[ -n \"$BIG\" ] && TP=4\npython t.py {TENSOR.replace('$TP', '${TP:-8}')}", "${TP:-8}"),
+        (f"TP=2\npython t.py {TENSOR}\nexit 0\npython t.py --num-layers 24", "2"),
+        (f"TP=2\npython t.py {TENSOR}\necho --tensor-model-parallel-size 4", "2"),
+        ('set -- --tensor-model-parallel-size 4\npython t.py --num-layers 12 "$@"', "4"),
+    ],
+)
+def test_what_is_not_followed_is_not_guessed(script: str, size: str) -> None:
+    found = settings(script)
+    assert found["num-layers"] == "12" and found["tensor-model-parallel-size"] == size
+
+
+@pytest.mark.parametrize("line", ["A[1]=4", "mapfile -t A < sizes"])
+def test_an_array_that_is_not_followed_is_asked_for(line: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        read_arguments(f'A=(--num-layers 2)\n{line}\npython t.py --seed 1 "${{A[@]}}"\n', "run.sh")
+    assert caught.value.problems[0].code == "PL506"

@@ -59,6 +59,12 @@ def test_a_file_that_sets_nothing_is_no_proof(tmp_path: Path, capsys: pytest.Cap
     assert "no setting in it decides how it trains" in capsys.readouterr().out
 
 
+def test_sizes_of_a_model_are_no_proof(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "model.sh").write_text("MODEL_ARGS=(--num-layers 12 --hidden-size 64 --num-attention-heads 4)\n")
+    assert main(["check", str(tmp_path / "model.sh")]) == 2
+    assert "no setting in it decides how it trains" in capsys.readouterr().out
+
+
 def test_a_folder_leaves_out_what_is_not_of_the_framework(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "ds.json").write_text('{"zero_optimization": {"stage": 2}}')
     (tmp_path / "package.json").write_text(SMALL["package.json"])
@@ -72,8 +78,11 @@ def test_a_folder_leaves_out_what_is_not_of_the_framework(tmp_path: Path, capsys
 
 
 def test_an_unknown_name_that_may_decide_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "ds.json").write_text('{"zero_optimization": {"stage": 2}, "tensor_paralel_size_of_mine": 4, "stage_count": 3}')
+    (tmp_path / "ds.json").write_text('{"zero_optimization": {"stage": 2}, "stage_count": 3}')
     assert main(["check", "--from", "deepspeed", str(tmp_path / "ds.json")]) == 2
     assert "error[PL508]: `stage_count` is not known here, and its name speaks of what decides" in capsys.readouterr().out
     assert main(["check", "--from", "deepspeed", str(tmp_path / "ds.json"), "--allow-unknown", "stage_count"]) == 0
     assert "warning[NT20]: `stage_count` is not known here" in capsys.readouterr().out
+    (tmp_path / "ds.json").write_text('{"zero_optimization": {"stage": 2}, "tensor_paralell_size": 4}')
+    assert main(["check", "--from", "deepspeed", str(tmp_path / "ds.json")]) == 2
+    assert "error[PL508]: `tensor_paralell_size`" in capsys.readouterr().out

@@ -40,7 +40,9 @@ class Values:
 
     def assign(self, node: Node) -> None:
         name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
-        if name is None or name.type != "variable_name":
+        if name is None or name.type != "variable_name":  # one entry of an array
+            if name is not None and name.named_children:
+                self.unknown(text_of(name.named_children[0]))
             return
         key = text_of(name)
         if value is not None and value.type == "array":
@@ -58,6 +60,10 @@ class Values:
         else:
             self.variables[key] = (new,)
 
+    def unknown(self, name: str) -> None:
+        """It has a value from here on that is not followed."""
+        self.variables[name] = ((Word(f"${{{name}}}", whole(self.path)),),)
+
     def expanded(self, node: Node) -> list[Word]:
         """The words that a word becomes."""
         inner = node.named_children
@@ -67,6 +73,10 @@ class Values:
         if values is None or (quoted and not array):
             return [Word(self.written(node), self.span(node))]
         words = [*self.every(values)]
+        if array and any(word.text == f"${{{name}}}" for word in words):
+            message = f"`{name}` is set in a way that is not followed, and what it holds may decide"
+            hint = "write its values into the script, or the arguments into a file of their own"
+            raise SpecError(Problem("PL506", message, self.span(node), hint))
         if len({tuple(word.text for word in value) for value in values}) > 1 and not any(
             word.text.startswith("--") for word in words
         ):
@@ -117,10 +127,12 @@ class Values:
         return text
 
     def _substituted(self, node: Node) -> str:
-        name, _ = _variable(node)
-        values = self.variables.get(name) if name is not None else None
+        name = text_of(node.named_children[0]) if node.named_children else ""
+        values = self.variables.get(name)
+        if values is not None and len(values) > 1:
+            return text_of(node)
         value = " ".join(word.text for word in values[0]) if values is not None and len(values) == 1 else None
-        self.used.add(name or "")
+        self.used.add(name)
         operator = next((c for c in node.children if not c.is_named and c.type not in ("$", "${", "}")), None)
         if operator is None:
             return text_of(node) if value is None else value
@@ -176,7 +188,9 @@ def _variable(node: Node) -> tuple[str | None, bool]:
     if name.type == "subscript":
         inner, index = name.named_children[0], text_of(name).partition("[")[2].rstrip("]")
         return (text_of(inner), True) if plain and index in ("@", "*") else (None, False)
-    return (text_of(name), False) if name.type in ("variable_name", "special_variable_name") else (None, False)
+    if text_of(name) in ("@", "*"):
+        return "@", True
+    return (text_of(name), False) if plain and name.type == "variable_name" else (None, False)
 
 
 def is_known(text: str) -> bool:

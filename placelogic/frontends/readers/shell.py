@@ -6,12 +6,13 @@ stays as it is written, such as `$NODES`; a variable that has one value or anoth
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
 from placelogic.files import whole
 from placelogic.frontends.readers.conditions import UNKNOWN, compared
-from placelogic.frontends.readers.expansions import Node, Values, Word, is_known, text_of
+from placelogic.frontends.readers.expansions import Node, Values, Word, Words, is_known, text_of
 from placelogic.frontends.values import MAX_VALUES
 from placelogic.io.reading import Unreadable, read_file
 from placelogic.problem import Problem, SpecError
@@ -23,6 +24,15 @@ MAX_SCRIPT = 300_000
 MAX_NODES = 100_000
 """Parts of the syntax tree of a script."""
 MOST_ALTERNATIVES = 16
+NO_LAUNCH = frozenset(
+    "echo printf : true false cat ls rm mkdir cp mv cd pushd popd grep sed awk kill pkill sleep date nvidia-smi pip pip3 apt "
+    "apt-get git wget curl tee set shift trap wait ulimit tar ln find du df test hostname module make".split()
+)
+"""Commands whose arguments are no settings of a training."""
+_CHANGES = re.compile(r"\+\+|--|(?<![=!<>])=(?!=)")
+"""In arithmetic."""
+_SETS = re.compile(r"(?:^|[\s;(])([A-Za-z_]\w*)(?=$|[\s;=\[]|[-+*/%]=|\+\+|--)")
+"""Names in the arguments of commands that set variables."""
 SETS_UP = ("activate", "conda.sh", ".bashrc", ".profile", "profile", "setvars.sh")
 """Files that are sourced for the environment: no arguments come from them."""
 
@@ -35,6 +45,8 @@ class Script(Values):
         self.words: list[Word] = []
         self.branches = False
         self._functions: dict[str, Node] = {}
+        self._locals: list[dict[str, tuple[Words, ...] | None]] = []
+        self._ended = False
         self._depth = 0
         self._file(text, path)
         for name, values in self.variables.items():  # for somebody else, who sources this
@@ -66,6 +78,8 @@ class Script(Values):
         if self._depth > MAX_DEPTH:
             raise self.too_large(f"statements of this script are nested more than {MAX_DEPTH} deep")
         for node in nodes:
+            if self._ended:
+                break
             self._statement(node)
         self._depth -= 1
 
@@ -79,61 +93,106 @@ class Script(Values):
                 self._if(node)
             case "case_statement":
                 self._case(node)
-            case "for_statement" | "c_style_for_statement":
-                name = node.child_by_field_name("variable")
-                if name is not None:
-                    self.variables.pop(text_of(name), None)
-                self._branch([node.child_by_field_name("body").children], sure=False)
-            case "while_statement":
+            case "for_statement" | "c_style_for_statement" | "while_statement":
+                self._unfollowed(node)
                 self._branch([node.child_by_field_name("body").children], sure=False)
             case "function_definition":
                 self._functions[text_of(node.child_by_field_name("name"))] = node.child_by_field_name("body")
             case "list":
-                left, right = node.named_children[0], node.named_children[-1]
-                met = self._condition(left)
-                if met is UNKNOWN:
-                    self._statement(left)
-                wanted = any(child.type == "&&" for child in node.children)
-                if met is UNKNOWN and (
-                    left.type in ("test_command", "negated_command") or text_of(left).startswith("((")
-                ):
-                    self._branch([[right]], sure=False)
-                elif met is UNKNOWN or met == wanted:
-                    self._statement(right)
+                self._list(node)
+            case "subshell" | "pipeline":
+                self._apart(node.named_children, one_by_one=node.type == "pipeline")
+            case "declaration_command":
+                self._declare(node)
+            case "unset_command":
+                for child in node.named_children:
+                    self.variables.pop(text_of(child), None)
             case "compound_statement" if text_of(node).startswith("(("):
-                pass
+                self._counted(node)
+            case "program" | "compound_statement" | "do_group" | "redirected_statement":
+                self._statements(node.named_children)
             case "test_command" | "comment" | "heredoc_redirect" | "file_redirect" | "herestring_redirect":
                 pass
-            case "array" | "string" | "word" if node.parent.type == "ERROR":
-                self._emit(self.expanded(node))
             case _:
-                self._statements(node.named_children)
+                self._branch([node.named_children], sure=False)
+
+    def _list(self, node: Node) -> None:
+        """`left && right` or `left || right`."""
+        left, right = node.named_children[0], node.named_children[-1]
+        met = self._condition(left)
+        if met is UNKNOWN or text_of(left).startswith("(("):
+            self._statement(left)
+        if met is UNKNOWN:
+            self._branch([[right]], sure=False)
+        elif met == any(child.type == "&&" for child in node.children):
+            self._statement(right)
+
+    def _apart(self, nodes: Sequence[Node], *, one_by_one: bool) -> None:
+        """In processes of their own: what they assign is theirs."""
+        before = dict(self.variables)
+        for several in [[node] for node in nodes] if one_by_one else [nodes]:
+            self._statements(several)
+            self.variables, self._ended = dict(before), False
+
+    def _declare(self, node: Node) -> None:
+        """`export`, `declare`, `local` and their like."""
+        for child in node.named_children:
+            if child.type == "variable_assignment":
+                name = child.child_by_field_name("name")
+                if node.children[0].type == "local" and name is not None and self._locals:
+                    self._locals[-1].setdefault(text_of(name), self.variables.get(text_of(name)))
+                self.assign(child)
+
+    def _counted(self, node: Node) -> None:
+        """`((...))`: what it changes is not followed."""
+        if _CHANGES.search(text_of(node)):
+            self._unfollowed(node)
+
+    def _unfollowed(self, node: Node) -> None:
+        """The variables that stand in a statement have values that are not followed, where it may change them."""
+        header = [child for child in node.named_children if child != node.child_by_field_name("body")]
+        for child in header:
+            for name in [child, *child.named_children]:
+                if name.type in ("variable_name", "word") and name.parent.type != "test_command":
+                    self.unknown(text_of(name))
 
     def _command(self, node: Node) -> None:
-        for child in node.named_children:
-            if child.type == "variable_assignment":  # NAME=VALUE before a command
-                self.assign(child)
         words = [
             word
             for child in node.named_children
             if child.type not in ("variable_assignment", "file_redirect", "herestring_redirect", "heredoc_redirect")
             for word in self.expanded(child)
         ]
-        if not words:
-            return
-        if words[0].text in ("source", ".") and len(words) > 1:
-            self._source(words[1])
-        elif words[0].text in self._functions:
-            body = self._functions[words[0].text]
-            outer = {name: self.variables.get(name) for name in map(str, range(1, len(words)))}
-            self.variables |= {str(at): ((word,),) for at, word in enumerate(words[1:], 1)}
-            self._statements(body.children)
-            for name, value in outer.items():
-                self.variables.pop(name, None)
-                if value is not None:
-                    self.variables[name] = value
-        else:
-            self._emit(words)
+        match [word.text for word in words]:
+            case []:
+                pass
+            case ["set", "--", *_]:
+                self.variables["@"] = (tuple(words[2:]),)
+            case ["source" | ".", _, *_]:
+                self._source(words[1])
+            case [("exit" | "return") as name, *_]:
+                self._ended = name == "exit" or bool(self._locals)
+            case [name, *_] if name in self._functions:
+                self._call(self._functions[name], words[1:])
+            case ["read" | "mapfile" | "readarray" | "getopts" | "let" | "eval" | "printf" as name, *rest]:
+                for text in rest:
+                    for variable in _SETS.findall(text):
+                        self.unknown(variable)
+                if name == "eval":
+                    self._emit(words[1:])
+            case [name, *_] if os.path.basename(name) not in NO_LAUNCH:
+                self._emit(words)
+
+    def _call(self, body: Node, words: Sequence[Word]) -> None:
+        given = {str(at): ((word,),) for at, word in enumerate(words, 1)} | {"@": (tuple(words),)}
+        self._locals.append({name: self.variables.get(name) for name in given})
+        self.variables |= given
+        self._statements([body])
+        self._ended = False
+        for name, value in self._locals.pop().items():
+            self.variables.pop(name, None)
+            if value is not None:
+                self.variables[name] = value
 
     def _source(self, word: Word) -> None:
         if not is_known(word.text) or os.path.basename(word.text) in SETS_UP or word.text.startswith("/etc/"):
@@ -199,6 +258,7 @@ class Script(Values):
             self.variables = dict(before)
             self._statements(body)
             after.append(self.variables)
+            self._ended = False
         names = dict.fromkeys(name for one in after for name in one)
         self.variables = {
             name: tuple(dict.fromkeys(value for one in after for value in one.get(name, ((),))))[:MOST_ALTERNATIVES]
