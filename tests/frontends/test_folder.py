@@ -25,7 +25,7 @@ def test_a_table_of_a_folder(
     assert main() == 0
     out = capsys.readouterr().out.split("\n")
     assert out[0] == "| file | imported | tokens even | tokens uneven | codes |"
-    assert "| axolotl/axolotl_lora.yaml | yes | proved | refuted | - / GI04 UB05 |" in out
+    assert "| axolotl/axolotl_lora.yaml | yes | proved | refuted | NT11 / GI04 NT11 UB05 |" in out
     assert "| torchtitan/torchtitan_hsdp_tp.toml | yes | proved | proved |  |" in out
     assert "| deepspeed/broken.json | no | error | error | PL500 |" in out
     assert "deepspeed, tokens even: 1 error" in out and "nanotron, tokens uneven: 1 refuted" in out

@@ -49,7 +49,7 @@ RULES: dict[str, tuple[str, Rule]] = {
         "reduce scattered over a by mean",
         lambda kind, n: kinds.reduce(kind, "mean", n, kind.cut or ROOM),
     ),
-    "gather": ("gather gradients over a", lambda kind, n: kinds.gather(kind, n)),
+    "gather": ("gather gradients over a", lambda kind, n: Moved(kinds.gather(kind, n))),
     "scale": ("scale by 1/3", lambda kind, n: Moved(kind, const(1) / const(3))),
 }
 
