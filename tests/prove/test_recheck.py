@@ -49,7 +49,7 @@ assume dp % tp == 0
 RIGHT = WRONG.replace("by sum", "by mean")
 NOWHERE = Span("here.place", 1, 1, 1, 2)
 FACTORED = ("a_product_that_is_a_prime", "a_large_product")
-"""Questions that ask for the factors of a number: z3 finds some, cvc5 does not answer."""
+"""Questions that ask for the factors of a number: z3 finds some, cvc5 may not answer."""
 
 
 def counts(path: Path) -> Counter[str]:
@@ -58,7 +58,7 @@ def counts(path: Path) -> Counter[str]:
     for spec in placelogic.check(path, recheck=True).specs:
         told = {finding.code for finding in spec.findings} & {"PL904", "NT06"}
         if spec.name in FACTORED:
-            assert told == {"NT06"}, spec  # cvc5 gives up, and the report says so
+            assert told <= {"NT06"}, spec  # cvc5 may give up, and the report says so
             assert spec.recheck is not None and spec.recheck.z3 >= spec.recheck.questions - 1  # one is open (UN01)
             continue
         assert not told, spec
