@@ -99,6 +99,7 @@ def _turns(program: Program) -> set[str]:
 def _opened(program: Program, wanted: Mapping[str, int]) -> tuple[Program, dict[str, int]]:
     """The program with large fixed sizes left open, and what they were."""
     env: dict[str, Fraction | int] = dict.fromkeys((let.name for let in program.lets if let.value is None), 1)
+    env |= dict.fromkeys((atom.name for atom in program.mesh.atoms), 1)
     env |= dict.fromkeys(_turns(program), 1)
     try:
         for let in program.lets:
@@ -110,6 +111,7 @@ def _opened(program: Program, wanted: Mapping[str, int]) -> tuple[Program, dict[
     atoms = []
     for atom in program.mesh.atoms:
         size = None if atom.size is None else int(evaluate(atom.size, env))
+        env[atom.name] = size or 1
         large = size is not None and (size > 2 or atom.name in wanted)
         if large and size is not None:
             smaller[atom.name] = size
