@@ -408,8 +408,8 @@ def _finish(layer: Layer) -> None:
 # --- what is stated ---------------------------------------------------------------------------
 
 
-def _boundaries(draft: Draft) -> list[tuple[str, str, str]]:
-    """Block, tensor and axis wherever something crosses between devices."""
+def _boundaries(draft: Draft) -> list[tuple[str, str, str, str]]:
+    """Block, tensor and axis wherever something crosses between devices, and what crosses forward."""
     from tests.layers.agree import program_of
 
     try:
@@ -419,23 +419,34 @@ def _boundaries(draft: Draft) -> list[tuple[str, str, str]]:
     layering = program.layering
     if layering is None or program.layers is None:
         return []
-    written = [(block, op, axis) for (block, op), moves in layering.plan.moves.items() for axis in moves]
+    written = [
+        (block, op, axis, there.kind)
+        for (block, op), moves in layering.plan.moves.items()
+        for axis, (there, _) in moves.items()
+    ]
     names = {block.name: block.operations for block in program.layers.blocks}
     return [
-        *((b.block, b.tensor, b.axis) for b in layering.plan.boundaries),
-        *((block, names[block][op].output, axis) for block, op, axis in written),
+        *((b.block, b.tensor, b.axis, b.forward.kind) for b in layering.plan.boundaries),
+        *((block, names[block][op].output, axis, kind) for block, op, axis, kind in written),
     ]
 
 
-def _override(draft: Draft, known: list[tuple[str, str, str]]) -> None:
+WORDS = ["none", "sum", "mean", "slice", "slice", "zero", "none", "sum", "gather"]
+FITTING = {"gather": ["none", "sum", "mean", "slice", "zero"], "slice": ["sum", "mean", "gather", "none", "zero"]}
+"""What may be said of the way back, by what crossed forward."""
+
+
+def _override(draft: Draft, known: list[tuple[str, str, str, str]]) -> None:
     """Mostly where something crosses, sometimes anywhere."""
     random = draft.random
     block, tensor = random.choice(draft.tensors)
     axis = random.choice(draft.axes)
+    direction, words = random.choice(["forward", "backward", "backward"]), WORDS
     if known and random.random() < 0.7:
-        block, tensor, axis = random.choice(known)
-    direction = random.choice(["forward", "backward", "backward"])
-    by = random.choice(["none", "sum", "mean", "slice", "slice", "zero", "none", "sum", "gather"])
+        block, tensor, axis, kind = random.choice(known)
+        if direction == "backward" and random.random() < 0.8:
+            words = FITTING.get(kind, ["none", "sum", "mean", "zero"])
+    by = random.choice(words)
     scale = random.choice(["", "", "", f" scale 1/{axis}", f" scale {axis}", " scale 2"])
     draft.lines.append(f"{direction} {tensor} of {block} over {axis} by {by}{scale}")
 

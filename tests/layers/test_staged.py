@@ -8,7 +8,7 @@ import pytest
 
 from tests.layers.staged import draw, judge
 
-COUNT = 96
+COUNT = 144
 PARTS = 3
 
 

@@ -10,7 +10,7 @@ from placelogic.replay.judge import Choice, Outcome, replay
 from tests.property.generate import generate
 from tests.replay.helpers import ROOT, cases_in, cases_of
 
-QUICK = Choice(optimizers=("sgd",), steps=2)
+QUICK = Choice(optimizers=("sgd",))
 CASES = sorted((ROOT / "tests" / "verdicts" / "cases").glob("*.place"))
 MORE = sorted(
     [
